@@ -52,16 +52,6 @@ impl WriteBatch {
         self.put_kind_and_key(ValueKind::Delete, key);
     }
 
-    /// Adds the operations of `other` after those of this batch.
-    pub fn append(&mut self, other: &WriteBatch) {
-        self.encoded.extend_from_slice(&other.encoded);
-        self.op_count += other.op_count;
-        self.put_count += other.put_count;
-        self.user_bytes += other.user_bytes;
-        self.key_bad |= other.key_bad;
-        self.value_bytes_longest = self.value_bytes_longest.max(other.value_bytes_longest);
-    }
-
     /// Operations in the batch.
     pub fn len(&self) -> usize {
         self.op_count
@@ -80,12 +70,6 @@ impl WriteBatch {
     /// Encoded size.
     pub fn bytes(&self) -> usize {
         self.encoded.len()
-    }
-
-    /// Removes all operations; keeps the memory.
-    pub fn clear(&mut self) {
-        self.encoded.clear();
-        *self = WriteBatch { encoded: std::mem::take(&mut self.encoded), ..WriteBatch::default() };
     }
 
     /// Key and value bytes, as given by the user.
@@ -149,7 +133,6 @@ fn key_is_valid(key: &[u8]) -> bool {
     (1..=limits::KEY_BYTES_MAX).contains(&key.len())
 }
 
-/// One operation of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Op<'a> {
     pub(crate) kind: ValueKind,

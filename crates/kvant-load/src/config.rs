@@ -5,7 +5,6 @@ mod rate;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use duration_ns::ns;
 pub use rate::Rate;
 
 use crate::target::Target;

@@ -57,7 +57,6 @@ pub(crate) struct Cache<V> {
 struct PaddedShard<V>(NamedMutex<Shard<V>>);
 
 impl<V> Cache<V> {
-    /// An empty cache within `memory`.
     pub(crate) fn new(memory: Arc<MemoryBudget>) -> Arc<Cache<V>> {
         let wanted = usize::try_from(memory.limit_bytes() / SHARD_BYTES).unwrap_or(SHARD_COUNT_MAX);
         let shard_count = wanted.clamp(SHARD_COUNT_MIN, SHARD_COUNT_MAX).next_power_of_two();

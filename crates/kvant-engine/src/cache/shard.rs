@@ -37,7 +37,6 @@ pub(super) struct Queue {
 
 struct Resident<V> {
     block: Arc<V>,
-    /// Its charge.
     bytes: u64,
     uses: u8,
     in_main: bool,

@@ -234,8 +234,8 @@ impl Gate {
         let state = self.state.lock();
         let now_ns = self.clock.monotonic_ns();
         StallReason::ALL
-            .iter()
-            .map(|&reason| {
+            .into_iter()
+            .map(|reason| {
                 let (count, ns) = state.totals[reason as usize];
                 let running_ns = match state.held_since {
                     Some((held, since_ns)) if held == reason => now_ns.saturating_sub(since_ns),

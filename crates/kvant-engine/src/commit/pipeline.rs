@@ -1,17 +1,10 @@
 //! The pipeline: submitted batches, in one order, to the log, into the memtable, to their
 //! completions.
 //!
-//! A writer queues its batch. A writer that finds no leader becomes the leader: it forms groups of
-//! the queued batches, and for each group
-//!
-//! 1. appends one record to the log,
-//! 2. inserts the operations into the memtable,
-//! 3. makes them visible and calls the completions, until the queue is empty.
-//!
-//! At [`SyncLevel::Always`](crate::SyncLevel::Always) step 3 is left to the sync task: one fsync
-//! makes all groups durable that were written before it. One thread inserts for all (flat
-//! combining: Hendler, Incze, Shavit, Tzafrir, SPAA 2010); why is in
-//! `docs/decisions/0001-one-thread-inserts-a-group.md`.
+//! The leader does this for all writers (flat combining: Hendler, Incze, Shavit, Tzafrir, SPAA
+//! 2010; see `docs/decisions/0001-one-thread-inserts-a-group.md`). At
+//! [`SyncLevel::Always`](crate::SyncLevel::Always) the sync task completes the groups: one fsync
+//! makes all groups durable that were written before it.
 //!
 //! Invariants:
 //! 1. sequence numbers are consecutive and in the order of the log;
@@ -65,7 +58,6 @@ pub(crate) struct Pipeline<E: CommitEnv> {
     leader: NamedMutex<Leader<E::Writer>>,
 }
 
-/// The state of the leader.
 pub(crate) struct Leader<W> {
     pub(crate) writer: W,
     pub(crate) next_seq: SeqNum,
@@ -123,7 +115,6 @@ impl<E: CommitEnv> Pipeline<E> {
         leader.pending = pending;
     }
 
-    /// Commits the first group of `pending`.
     fn commit_first(&self, leader: &mut Leader<E::Writer>, pending: &mut Vec<Pending>) {
         let group = Group::first_of(pending);
         let (count, outcome) = (group.batches().len(), self.write(leader, group));

@@ -15,7 +15,6 @@ const GROUP_BYTES_MAX: usize = 1 << 20;
 /// of the database: dropping that closes it, which waits for these threads.
 pub type Completion = Box<dyn FnOnce(Result<()>) + Send>;
 
-/// A batch that waits for its commit.
 pub(crate) struct Pending {
     pub(crate) batch: WriteBatch,
     pub(crate) done: Completion,
@@ -85,7 +84,6 @@ impl<'a> Group<'a> {
         group
     }
 
-    /// One batch alone.
     pub(crate) fn of(pending: &'a Pending) -> Group<'a> {
         let (op_count, bytes) = (pending.batch.len(), pending.batch.bytes());
         Group { pending: std::slice::from_ref(pending), op_count, bytes }

@@ -58,7 +58,6 @@ pub(crate) struct DiskSpace {
     state: NamedMutex<State>,
 }
 
-/// The parts of the reserve.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Reserve {
     /// For deletes alone.
@@ -81,7 +80,6 @@ impl Reserve {
 
 struct State {
     file: Option<Arc<dyn File>>,
-    /// The rest of the reserve.
     left: Reserve,
     /// Whether the log says that it is in use: once until space has returned.
     is_use_logged: bool,

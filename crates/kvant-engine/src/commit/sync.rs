@@ -36,7 +36,6 @@ pub(crate) struct LogFile {
     pub(crate) synced_bytes: u64,
 }
 
-/// A group that waits for a sync.
 struct WaitingGroup {
     last_seq: SeqNum,
     done: Vec<Completion>,

@@ -1,13 +1,8 @@
 //! Compaction: which tables to merge next, as pure functions of the shape of the tree.
 //!
-//! A [`VersionSummary`] describes the tree, [`pick`] returns the most useful [`CompactionPlan`] for
-//! it, and [`TreeShape`] measures how far the tree is from its target shape.
-//!
-//! The tree is levelled. The last level holds most of the data. The target of each level above is
-//! `level_ratio` times smaller, up to the *base level*, which receives the output of level 0; the
-//! levels between level 0 and the base level are empty. The targets thus follow the data (RocksDB
-//! calls this dynamic level bytes), and all levels above the last together hold about a ninth of
-//! its size.
+//! The tree is levelled, with dynamic level bytes as in RocksDB: the target of each level is
+//! `level_ratio` times smaller than that of the next, up to the *base level*, which receives the
+//! output of level 0; the levels between level 0 and the base level are empty.
 //!
 //! Invariants of every plan:
 //! 1. Data moves only downward, or is rewritten in place if that removes tombstones or expired

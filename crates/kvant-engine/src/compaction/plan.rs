@@ -61,7 +61,6 @@ pub(crate) struct CompactionPlan {
     pub(crate) room_hoped_bytes: u64,
 }
 
-/// Space available for a compaction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
     pub(crate) bytes: u64,

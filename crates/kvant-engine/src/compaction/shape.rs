@@ -3,7 +3,6 @@
 use super::{CompactionOptions, VersionSummary};
 use kvant_base::limits;
 
-/// The deepest level.
 pub(super) const BOTTOM: usize = limits::LEVELS - 1;
 
 /// Targets and scores of the levels of a tree.

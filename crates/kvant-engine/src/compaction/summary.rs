@@ -102,7 +102,6 @@ impl<'a> VersionSummary<'a> {
         (level + 1..limits::LEVELS).all(|deeper| self.overlapping(deeper, first, last).is_empty())
     }
 
-    /// The deepest level with tables.
     pub(super) fn last_level(&self) -> usize {
         self.levels.iter().rposition(|tables| !tables.is_empty()).unwrap_or(0)
     }

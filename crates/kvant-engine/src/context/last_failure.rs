@@ -31,7 +31,6 @@ impl LastFailure {
         }
     }
 
-    /// The failure, and its time.
     pub(crate) fn get(&self) -> Option<(u64, Error)> {
         self.last.lock().clone()
     }

@@ -1,13 +1,11 @@
 //! What all parts of an open database share: its environment and settings, and whether it is open.
 
-pub(crate) mod fence;
 pub(crate) mod last_failure;
 pub(crate) mod resources;
 
 use crate::events::EventSink;
 use crate::format::FileNum;
 use crate::options::Options;
-use fence::Fence;
 use kvant_base::lock::NamedMutex;
 use kvant_base::log::{Level, Log};
 use kvant_base::wait::WaitKind;
@@ -15,8 +13,8 @@ use kvant_base::{Error, ErrorKind, MemoryBudget, Result};
 use kvant_env::{Env, FileLock, Signal, TaskHandle};
 use resources::Resources;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 pub(crate) struct Context {
     pub(crate) env: Env,
@@ -27,7 +25,9 @@ pub(crate) struct Context {
     pub(crate) events: EventSink,
     /// Notified when a flush or compaction ends, and when the database is fenced or closed.
     pub(crate) progressed: Signal,
-    fence: Fence,
+    /// Set by a failure that leaves unknown what the disk holds, such as a failed fsync: no write
+    /// is accepted until the database is opened again.
+    fence_cause: OnceLock<Error>,
     next_file_num: AtomicU64,
     is_closed: AtomicBool,
     tasks: NamedMutex<Option<Tasks>>,
@@ -56,7 +56,7 @@ impl Context {
             memory: Arc::clone(&resources.memory),
             log: Arc::clone(&resources.log),
             progressed: Signal::new(WaitKind::Backpressure, "flush_or_compaction"),
-            fence: Fence::default(),
+            fence_cause: OnceLock::new(),
             next_file_num: AtomicU64::new(1),
             is_closed: AtomicBool::new(false),
             tasks: NamedMutex::new("tasks", None),
@@ -84,21 +84,27 @@ impl Context {
         self.is_closed.store(true, Ordering::Release);
     }
 
-    /// `Fenced` after a failure that leaves unknown what the disk holds.
+    /// `Fenced`, with the first cause in its text, once fenced.
     #[inline]
     pub(crate) fn check_writable(&self) -> Result<()> {
-        self.fence.check()
+        match self.fence_cause() {
+            None => Ok(()),
+            Some(cause) => Err(Error::new(
+                ErrorKind::Fenced,
+                format!("writes are fenced until a restart: {cause}"),
+            )),
+        }
     }
 
     /// The first cause, once writes are fenced.
     pub(crate) fn fence_cause(&self) -> Option<&Error> {
-        self.fence.cause()
+        self.fence_cause.get()
     }
 
     /// Fences writes for good and returns the first cause. The tasks open the gate for the writers
     /// that wait.
     pub(crate) fn fence(&self, cause: Error) -> Error {
-        let first = self.fence.set(cause);
+        let first = self.fence_cause.get_or_init(|| cause).clone();
         self.log.event(Level::Error, "writes_fenced", &[("cause", &first)]);
         self.progressed.notify_all();
         self.wake(TaskName::Sync);

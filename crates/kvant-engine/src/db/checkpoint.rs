@@ -20,7 +20,6 @@ use std::path::{Path, PathBuf};
 /// Where a checkpoint is made, in the data directory. The next open removes what a crash leaves.
 const UNFINISHED: &str = "checkpoint.unfinished";
 
-/// Where a checkpoint goes.
 pub(crate) struct Target {
     dir: PathBuf,
     /// The directory that is created: `dir`, or the first of its parents that does not exist.
@@ -90,7 +89,6 @@ pub(crate) fn checkpoint(tree: &Tree, dir: &Path) -> Result<()> {
     made
 }
 
-/// Removes what an unfinished checkpoint left.
 pub(crate) fn remove_unfinished(context: &Context) -> Result<()> {
     let fs = &context.env.fs;
     let unfinished = context.dir.join(UNFINISHED);

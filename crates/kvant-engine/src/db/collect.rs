@@ -1,12 +1,12 @@
 //! Collects the statistics.
 
 use super::core::Core;
-use super::inventory::list;
 use crate::format::FileKind;
 use crate::stats::{
     JobStats, LevelStats, MemoryStats, MemtableStats, ReadStats, SnapshotStats, SpaceStats, Stats,
     WalStats, WriteStats,
 };
+use crate::version::list_files;
 use kvant_base::Consumer;
 use kvant_base::limits::LEVELS;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -111,7 +111,7 @@ fn writes(core: &Core) -> WriteStats {
 
 fn wal(core: &Core) -> WalStats {
     // A directory that cannot be listed shows no logs; writes and flushes report the failure.
-    let files = list(&core.context.env, &core.context.dir).unwrap_or_default();
+    let files = list_files(&*core.context.env.fs, &core.context.dir).unwrap_or_default();
     let logs = files.iter().filter(|(kind, ..)| *kind == FileKind::Wal);
     let (file_count, bytes) =
         logs.fold((0, 0), |(count, sum), (_, _, entry)| (count + 1, sum + entry.len_bytes));

@@ -3,25 +3,15 @@
 //! Open, verify, restore and repair all check tables and logs here, so that a database that passes
 //! verify also opens.
 
-use crate::format::{FileKind, FileNum, SeqNum, file_path, parse_file_name};
+use crate::format::{FileKind, FileNum, SeqNum, file_path};
 use crate::table::{Table, TableContext};
-use crate::version::{FileMeta, ManifestState};
+use crate::version::{FileMeta, Listed, ManifestState};
 use crate::wal::{self, RecoveredWal, WalRecord};
 use kvant_base::{Error, Result};
-use kvant_env::{DirEntry, Env};
+use kvant_env::Env;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-
-/// A file of the engine, as its name and the directory describe it.
-pub(crate) type Listed = (FileKind, FileNum, DirEntry);
-
-/// The engine's files in `dir`.
-pub(crate) fn list(env: &Env, dir: &Path) -> Result<Vec<Listed>> {
-    let entries = env.fs.list(dir).map_err(|e| Error::io("list", dir, e))?;
-    let ours = |entry: DirEntry| parse_file_name(&entry.name).map(|(kind, num)| (kind, num, entry));
-    Ok(entries.into_iter().filter_map(ours).collect())
-}
 
 /// Opens the table that the manifest describes as `meta`.
 ///

@@ -24,14 +24,14 @@ use crate::context::resources::Resources;
 use crate::maintenance::tasks;
 use crate::options::Options;
 use crate::stats::{StallReason, Stats};
-use crate::table::ReadTrace;
+use crate::table::{ReadTrace, Wait};
 use crate::tree::range::RangeIter;
 use crate::tree::read::Lookup;
 use crate::tree::snapshot::Snapshot;
 use bytes::Bytes;
 use kvant_base::lock::NamedMutex;
 use kvant_base::wait::{self, WaitKind};
-use kvant_base::{Error, ErrorKind, Result};
+use kvant_base::{ErrorKind, Result};
 use kvant_env::{Env, Signal};
 use std::path::Path;
 use std::sync::Arc;
@@ -62,35 +62,19 @@ impl Db {
     /// `Corruption` or `Io` when a block cannot be read (other keys stay readable); `Closed`.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        self.0.tree.get(key, &mut ReadTrace::default())
+        self.0.tree.look_up(key, Wait::ALWAYS, &mut ReadTrace::default())?.into_value()
     }
 
-    /// As [`Db::get`]; adds the blocks and tables that the read touched to `trace`.
-    ///
-    /// # Errors
-    /// As [`Db::get`].
-    #[inline]
-    pub fn get_traced(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Option<Bytes>> {
-        self.0.tree.get(key, trace)
-    }
-
-    /// As [`Db::get_traced`], but does not wait for the disk: for event loops. After `NeedsDisk`,
-    /// `trace` covers the read until then, and no get has been counted: call
-    /// [`Db::get_traced`] on a thread that may block.
-    ///
-    /// # Errors
-    /// As [`Db::get`].
+    /// The newest value of `key` without waiting for the disk: for event loops. Adds what the read
+    /// touched to `trace`. After `NeedsDisk`, `trace` covers the read until then, and no get has
+    /// been counted: call [`Db::get_bounded`] on a thread that may block.
     #[inline]
     pub fn try_get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Lookup> {
-        self.0.tree.try_get(key, trace)
+        self.0.tree.look_up(key, Wait::Never, trace)
     }
 
-    /// As [`Db::get_traced`], but returns `NeedsDisk`, as [`Db::try_get`] does, for a block that is
-    /// not in the block cache and longer than `block_bytes_max` in its file, so that the caller can
-    /// reserve memory for it first.
-    ///
-    /// # Errors
-    /// As [`Db::get`].
+    /// As [`Db::try_get`], but waits for blocks of up to `block_bytes_max` in their file, so that
+    /// the caller can reserve memory for a longer one first.
     #[inline]
     pub fn get_bounded(
         &self,
@@ -98,7 +82,7 @@ impl Db {
         block_bytes_max: u32,
         trace: &mut ReadTrace,
     ) -> Result<Lookup> {
-        self.0.tree.get_bounded(key, block_bytes_max, trace)
+        self.0.tree.look_up(key, Wait::UpTo(block_bytes_max), trace)
     }
 
     /// Commits a batch and waits until the sync level is reached; waits out stalls.
@@ -140,9 +124,6 @@ impl Db {
 
     /// Gives `key` a value, which expires when the wall clock reaches `expires_at_ms` (since 1970)
     /// if that is given.
-    ///
-    /// # Errors
-    /// As [`Db::write`].
     pub fn put(&self, key: &[u8], value: &[u8], expires_at_ms: Option<u64>) -> Result<()> {
         let mut batch = WriteBatch::new();
         batch.put(key, value, expires_at_ms);
@@ -150,9 +131,6 @@ impl Db {
     }
 
     /// Removes `key`.
-    ///
-    /// # Errors
-    /// As [`Db::write`].
     pub fn delete(&self, key: &[u8]) -> Result<()> {
         let mut batch = WriteBatch::new();
         batch.delete(key);
@@ -184,9 +162,6 @@ impl Db {
 
     /// Records with `start <= key`, and `key < end` where an end is given, in key order, from one
     /// consistent snapshot.
-    ///
-    /// # Errors
-    /// As [`Db::get`].
     pub fn range(&self, start: &[u8], end: Option<&[u8]>) -> Result<RangeIter> {
         RangeIter::open(&self.0.tree, self.0.tree.pin(), start, end)
     }
@@ -197,9 +172,6 @@ impl Db {
     }
 
     /// Writes everything in memory to tables and waits for it.
-    ///
-    /// # Errors
-    /// `NoSpace`, `Io`, `Fenced`, `Closed`.
     pub fn flush(&self) -> Result<()> {
         let Core { context, tree, log, maintenance, .. } = &*self.0;
         self.0.check_writable()?;
@@ -276,11 +248,6 @@ impl Db {
     /// Whether writes succeed, and why not.
     pub fn write_health(&self) -> WriteHealth {
         self.0.write_health()
-    }
-
-    /// The first cause, once writes are fenced.
-    pub fn fenced(&self) -> Option<Error> {
-        self.0.context.fence_cause().cloned()
     }
 
     /// Syncs the log and stops background work. Later calls fail with `Closed`; a second close does

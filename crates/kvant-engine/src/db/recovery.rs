@@ -24,7 +24,7 @@
 use super::checkpoint;
 use super::core::Core;
 use super::directory::{Created, create_dir, lock};
-use super::inventory::{Listed, list, open_table};
+use super::inventory::open_table;
 use super::replay::Replay;
 use crate::commit::admission::Admission;
 use crate::commit::log::{LogEnv, LogWriter};
@@ -36,12 +36,12 @@ use crate::format::{FileKind, FileNum, SeqNum, file_path};
 use crate::maintenance::Maintenance;
 use crate::options::{Options, SyncLevel};
 use crate::stats::RecoveryStats;
-use crate::table::{BlockCache, Table, TableContext, TableStats};
+use crate::table::{Table, TableContext};
 use crate::tree::view::{SuperVersion, Views};
 use crate::tree::{Tree, VersionState};
 use crate::version::{
-    self, KnownLogs, ManifestState, ManifestWriter, ObsoleteQueue, RecoveredManifest, TableFile,
-    Version, VersionEdit,
+    self, KnownLogs, Listed, ManifestState, ManifestWriter, ObsoleteQueue, RecoveredManifest,
+    TableFile, Version, VersionEdit, list_files,
 };
 use crate::wal::{PreviousWal, RecoveredWal, WalWriter};
 use kvant_base::lock::NamedMutex;
@@ -86,15 +86,10 @@ fn open_locked(context: Context, resources: &Resources) -> Result<Core> {
             &[("manifest", &manifest.num.0), ("discarded_bytes", &manifest.discarded_bytes)];
         log.event(Level::Warn, "manifest_tail_discarded", fields);
     }
-    let files = list(env, dir)?;
+    let files = list_files(&*env.fs, dir)?;
     context.set_next_file_num(next_file_num(&files, &manifest));
 
-    let tables = Arc::new(TableContext {
-        cache: BlockCache::new(Arc::clone(memory)),
-        memory: Arc::clone(memory),
-        metadata_share_bytes: options.memory_bytes / 4,
-        stats: Arc::new(TableStats::default()),
-    });
+    let tables = TableContext::new(memory, options.memory_bytes / 4);
     let obsolete = ObsoleteQueue::new();
     tag.stage(Stage::Table);
     let version = Version::open(&manifest.state, |meta| {

@@ -13,7 +13,7 @@
 //!
 //! Threads: one, before the database is shared.
 
-use super::inventory::{Listed, first_seq, needed_wals, read_logs};
+use super::inventory::{first_seq, needed_wals, read_logs};
 use crate::batch::Op;
 use crate::context::Context;
 use crate::context::resources::RecoveryProgress;
@@ -21,7 +21,7 @@ use crate::format::{FileNum, InternalKeyRef, SeqNum};
 use crate::memtable::MemtableWriter;
 use crate::stats::RecoveryStats;
 use crate::tree::view::{SealedMemtable, is_full, new_memtable};
-use crate::version::ManifestState;
+use crate::version::{Listed, ManifestState};
 use crate::wal::{RecoveredWal, WalRecord};
 use kvant_base::Result;
 use kvant_base::log::Level;
@@ -52,7 +52,6 @@ pub(super) struct Replay<'a> {
     /// The oldest log file with a record in `active`.
     pub(super) active_wal: Option<FileNum>,
     pub(super) stats: RecoveryStats,
-    /// The log file of the last record.
     last_wal: FileNum,
     /// Operations on their way into `active`.
     buffer: SortBuffer,

@@ -6,7 +6,6 @@
 use super::FileNum;
 use std::path::{Path, PathBuf};
 
-/// The kind of a file in the data directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum FileKind {
     /// Write-ahead log: `NNNNNN.wal`.
@@ -39,7 +38,6 @@ pub(crate) fn file_name(kind: FileKind, num: FileNum) -> String {
     }
 }
 
-/// [`file_name`] in `dir`.
 pub(crate) fn file_path(dir: &Path, kind: FileKind, num: FileNum) -> PathBuf {
     dir.join(file_name(kind, num))
 }

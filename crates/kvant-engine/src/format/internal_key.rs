@@ -45,7 +45,6 @@ impl ValueKind {
 
 pub(crate) const TRAILER_BYTES: usize = 8;
 
-/// A borrowed internal key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InternalKeyRef<'a> {
     pub(crate) user_key: &'a [u8],

@@ -29,11 +29,9 @@ pub(crate) struct Horizon {
     pub(crate) now_ms: u64,
 }
 
-/// An entry to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeptEntry<'a> {
     pub(crate) key: InternalKeyRef<'a>,
-    /// As stored.
     pub(crate) value: &'a [u8],
     /// Whether this is the first entry of its user key. An output may end only before such an
     /// entry.

@@ -14,7 +14,6 @@ use crate::format::{InternalKeyRef, key_prefix};
 use kvant_base::Result;
 use std::cmp::Ordering;
 
-/// A source of a merge.
 pub(crate) type MergeSource = Box<dyn InternalIterator>;
 
 /// Merges sources by internal key, and equal keys by the order of the sources. Keys can be equal

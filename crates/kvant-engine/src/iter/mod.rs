@@ -16,4 +16,5 @@ pub(crate) use compaction::{CompactionIter, Horizon, KeptEntry};
 pub(crate) use level::{LevelIter, TableRun};
 pub(crate) use merge::{MergeIter, MergeSource};
 pub(crate) use slice::SliceIter;
+pub use visible::Record;
 pub(crate) use visible::VisibleIter;

@@ -14,13 +14,13 @@ use kvant_base::{Error, ErrorKind, Result};
 /// Entries of one user key skipped one by one before a seek, which is then cheaper.
 const STEPS_BEFORE_SEEK: u32 = 16;
 
-/// A record without its internal encoding.
+/// One record of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct VisibleEntry<'a> {
-    pub(crate) key: &'a [u8],
-    pub(crate) value: &'a [u8],
-    /// Milliseconds since 1970 by wall clock.
-    pub(crate) expiry_ms: Option<u64>,
+pub struct Record<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// The value.
+    pub value: &'a [u8],
 }
 
 /// The records visible at one sequence number and time, in key order.
@@ -47,7 +47,7 @@ enum State {
 /// How a reader sees an entry.
 enum Visibility {
     Visible {
-        expiry_ms: Option<u64>,
+        is_expiring: bool,
     },
     /// Newer than `visible_at`.
     TooNew,
@@ -86,13 +86,13 @@ impl<I: InternalIterator> VisibleIter<I> {
     }
 
     /// The next record; `None` at the end. After an error, every call returns it.
-    pub(crate) fn next(&mut self) -> Result<Option<VisibleEntry<'_>>> {
+    pub(crate) fn next(&mut self) -> Result<Option<Record<'_>>> {
         match self.advance() {
-            Ok(Some(expiry_ms)) => {
+            Ok(Some(is_expiring)) => {
                 self.state = State::Returned;
                 let value = self.inner.value();
-                let value = if expiry_ms.is_some() { &value[size_of::<u64>()..] } else { value };
-                Ok(Some(VisibleEntry { key: self.inner.key().user_key, value, expiry_ms }))
+                let value = if is_expiring { &value[size_of::<u64>()..] } else { value };
+                Ok(Some(Record { key: self.inner.key().user_key, value }))
             }
             Ok(None) => {
                 self.state = State::Ended;
@@ -111,8 +111,8 @@ impl<I: InternalIterator> VisibleIter<I> {
         self.skipped_count
     }
 
-    /// Moves to the next visible entry and returns its expiry.
-    fn advance(&mut self) -> Result<Option<Option<u64>>> {
+    /// Moves to the next visible entry and returns whether it has an expiry.
+    fn advance(&mut self) -> Result<Option<bool>> {
         let mut shadowing = match &self.state {
             State::Ended => return Ok(None),
             State::Failed(error) => return Err(error.clone()),
@@ -141,7 +141,7 @@ impl<I: InternalIterator> VisibleIter<I> {
                 return Ok(None);
             }
             match self.visibility(key)? {
-                Visibility::Visible { expiry_ms } => return Ok(Some(expiry_ms)),
+                Visibility::Visible { is_expiring } => return Ok(Some(is_expiring)),
                 Visibility::Gone => {
                     self.skip_current_key();
                     shadowing = true;
@@ -184,7 +184,7 @@ impl<I: InternalIterator> VisibleIter<I> {
         Ok(if expiry_ms.is_some_and(|expiry_ms| expiry_ms <= self.now_ms) {
             Visibility::Gone
         } else {
-            Visibility::Visible { expiry_ms }
+            Visibility::Visible { is_expiring: expiry_ms.is_some() }
         })
     }
 }

@@ -231,7 +231,6 @@ impl Maintenance {
     }
 }
 
-/// The fields of the event of a compaction that begins.
 fn describe(plan: &CompactionPlan) -> Fields {
     let mut fields = vec![
         ("reason", text(plan.reason.name())),
@@ -255,7 +254,6 @@ fn files(version: &Version<Table>, level: usize, nums: &[FileNum]) -> Vec<Arc<Ta
     version.tables(level).iter().filter(|file| nums.contains(&file.meta.num)).cloned().collect()
 }
 
-/// The entries of all inputs.
 fn all_sources(inputs: Inputs) -> Vec<MergeSource> {
     let sources = inputs.into_iter().map(|(level, files)| sources(level, files));
     sources.flatten().collect()

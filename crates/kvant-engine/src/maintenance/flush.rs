@@ -6,11 +6,11 @@ use super::Maintenance;
 use crate::commit::space::flush_bytes;
 use crate::context::TaskName;
 use crate::events::number;
-use crate::format::{FileKind, FileNum, SeqNum, file_path, parse_file_name};
+use crate::format::{FileKind, FileNum, SeqNum, file_path};
 use crate::iter::{CompactionIter, Horizon, MergeIter};
 use crate::tree::outputs::Outputs;
 use crate::tree::view::SealedMemtable;
-use crate::version::VersionEdit;
+use crate::version::{VersionEdit, list_files};
 use kvant_base::log::Level;
 use kvant_base::{Error, ErrorKind, Result};
 use std::sync::Arc;
@@ -123,11 +123,8 @@ impl Maintenance {
 
     fn remove_wals_below(&self, oldest: FileNum) -> Result<()> {
         let dir = &self.context.dir;
-        let entries = self.context.env.fs.list(dir).map_err(|e| Error::io("list", dir, e))?;
-        for entry in entries {
-            if let Some((FileKind::Wal, num)) = parse_file_name(&entry.name)
-                && num < oldest
-            {
+        for (kind, num, _) in list_files(&*self.context.env.fs, dir)? {
+            if kind == FileKind::Wal && num < oldest {
                 self.context.remove_file(&file_path(dir, FileKind::Wal, num));
             }
         }

@@ -50,7 +50,6 @@ pub(crate) struct ManualCompaction {
 /// The flushes, or the compactions, since the database was opened.
 pub(crate) struct Job {
     kind: EventKind,
-    /// The log event of a failure.
     failure_event: &'static str,
     pub(crate) last_failure: LastFailure,
     /// All but the debt.

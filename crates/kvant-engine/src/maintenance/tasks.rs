@@ -8,7 +8,6 @@ use kvant_base::tag::{self, Activity, Stage};
 use kvant_env::{Step, Task};
 use std::sync::Arc;
 
-/// Starts the background tasks.
 pub(crate) fn spawn(maintenance: &Arc<Maintenance>) {
     let spawner = &maintenance.context.env.spawner;
     let spawn = |task| {

@@ -38,7 +38,6 @@ const SHARED_PARTS_MIN: usize = 4;
 /// The longest piece of a shared chunk: longer values are pinned one by one.
 const PIECE_BYTES_SHARED_MAX: usize = VALUE_BYTES_COPIED_MAX;
 
-/// The chunks of an arena.
 pub(super) struct Arena {
     allocated_bytes: AtomicU64,
     chunks: NamedMutex<Chunks>,
@@ -64,7 +63,6 @@ impl Arena {
         (pinned.within.end <= chunk.bytes()).then(|| Bytes::from_owner(pinned))
     }
 
-    /// Bytes allocated from the system.
     pub(super) fn memory_bytes(&self) -> u64 {
         self.allocated_bytes.load(Ordering::Relaxed)
     }
@@ -86,7 +84,6 @@ impl Arena {
     }
 }
 
-/// The writer's end of an arena.
 pub(super) struct ArenaWriter {
     arena: Arc<Arena>,
     /// The unused rest of the current shared chunk.

@@ -27,9 +27,7 @@ pub(super) struct HashIndex {
     overflowed: AtomicBool,
 }
 
-/// The result of a lookup.
 pub(super) enum Known {
-    /// The address of its newest node.
     Node(u64),
     /// It has no node.
     Absent,

@@ -100,7 +100,6 @@ impl Memtable {
     }
 }
 
-/// The only writer of a memtable.
 pub(crate) struct MemtableWriter {
     memtable: Arc<Memtable>,
     inserter: Inserter,

@@ -141,7 +141,6 @@ impl SkipList {
         self.seek(target).filter(|found| found.key().user_key == user_key)
     }
 
-    /// The node at an address from the index.
     #[inline]
     fn node_at(&self, address: u64) -> Node<'_> {
         let node = NonNull::new(ptr::with_exposed_provenance_mut(address as usize))
@@ -310,7 +309,6 @@ struct Search<'k> {
     position: NodePtr,
     /// A node known not to precede the target, or null.
     bound: *mut NodeHeader,
-    /// Levels that are left.
     levels: usize,
 }
 

@@ -50,7 +50,6 @@ impl Block {
 pub(crate) struct FoundEntry {
     pub(crate) seq: SeqNum,
     pub(crate) kind: ValueKind,
-    /// A data block.
     pub(super) block: Arc<Block>,
     /// Where the stored value is in `block`.
     pub(super) value: Range<usize>,

@@ -26,7 +26,6 @@ pub(super) struct BlockReader {
     chunk_offset_bytes: u64,
     /// Most bytes of the next read, unless its block is longer.
     ahead_bytes: usize,
-    /// The next block of the sequence.
     block_next: usize,
     /// What was read since the owner last took this.
     pub(super) trace: ReadTrace,

@@ -20,7 +20,6 @@ use kvant_env::{File, Fs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Size of the write buffer.
 const WRITE_BYTES: usize = 512 << 10;
 /// Largest block buffer kept after a large block.
 const BLOCK_BUFFER_KEEP_BYTES: usize = 2 << 20;

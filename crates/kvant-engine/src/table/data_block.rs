@@ -30,11 +30,9 @@ use kvant_base::varint;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// Entries per restart.
 const RESTART_INTERVAL: usize = 16;
 /// Bucket of keys in several restart intervals.
 const BUCKET_SHARED: u8 = 254;
-/// Bucket without keys.
 const BUCKET_EMPTY: u8 = 255;
 /// Most restarts of a block with a hash index: a bucket can name no more.
 const HASHED_RESTARTS_MAX: usize = BUCKET_SHARED as usize;
@@ -52,7 +50,6 @@ pub(crate) struct DataBlock {
     bucket_count: usize,
 }
 
-/// Result of [`DataBlock::get`].
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct BlockEntry {
     pub(super) trailer: u64,
@@ -100,7 +97,6 @@ impl DataBlock {
         self.bytes.capacity()
     }
 
-    /// Length of the payload.
     pub(super) fn raw_bytes(&self) -> usize {
         self.bytes.len()
     }
@@ -245,7 +241,6 @@ fn bucket_of(hash: u64, bucket_count: usize) -> usize {
     (((hash & 0xffff_ffff) * bucket_count as u64) >> 32) as usize
 }
 
-/// Length of the common prefix of `a` and `b`.
 #[inline]
 pub(super) fn common_prefix_bytes(a: &[u8], b: &[u8]) -> usize {
     let (a_words, _) = a.as_chunks::<8>();

@@ -20,7 +20,6 @@ pub(crate) struct FileReader<'a> {
 }
 
 impl FileReader<'_> {
-    /// The bytes of a block as stored.
     pub(super) fn read(&self, span: BlockSpan) -> Result<Vec<u8>> {
         let mut buffer = vec![0; span.stored_bytes as usize];
         self.read_into(&mut buffer, span.offset_bytes)?;

@@ -19,7 +19,6 @@ const ENTRY_HEAP_BYTES: u64 = 8 + 4 + 8 + 8;
 const OUT_OF_ORDER: Malformed = Malformed("index keys are out of order");
 
 pub(crate) struct Index {
-    /// The common prefix of all keys.
     prefix: Vec<u8>,
     heads: Vec<u64>,
     /// The keys without `prefix`, concatenated.
@@ -37,7 +36,6 @@ impl Index {
         self.heads.len()
     }
 
-    /// The place of data block `block`.
     #[inline]
     pub(super) fn span(&self, block: usize) -> BlockSpan {
         let start = if block == 0 { 0 } else { self.block_ends[block - 1] };
@@ -92,7 +90,6 @@ impl Index {
         self.trailers.get(entry).copied().unwrap_or(0)
     }
 
-    /// Sum of the lengths of the keys.
     pub(super) fn key_bytes(&self) -> u64 {
         (self.prefix.len() * self.len() + self.suffixes.len()) as u64
     }
@@ -113,7 +110,6 @@ impl Index {
             + self.suffix_ends.capacity() * 4
     }
 
-    /// Upper bound of [`Index::heap_bytes`].
     pub(super) fn heap_bytes_max(entry_count: u64, key_bytes: u64) -> u64 {
         entry_count.saturating_mul(ENTRY_HEAP_BYTES).saturating_add(key_bytes.saturating_mul(2))
     }
@@ -247,7 +243,6 @@ impl IndexBuilder {
         self.count
     }
 
-    /// Sum of the lengths of the keys.
     pub(super) fn key_bytes(&self) -> u64 {
         self.key_bytes
     }

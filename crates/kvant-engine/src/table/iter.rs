@@ -9,7 +9,7 @@ use super::block::Block;
 use super::block_reader::BlockReader;
 use super::data_block::DataBlockCursor;
 use super::index::Index;
-use super::point_read::{RangeTrace, ReadTrace, Waiting};
+use super::point_read::{PointRead, RangeTrace, ReadTrace, Wait};
 use super::reader::Table;
 use super::stored::{BlockSpan, Parsed};
 use crate::cursor::InternalIterator;
@@ -24,7 +24,6 @@ pub(crate) struct TableIter {
     reader: BlockReader,
     block: Option<Arc<Block>>,
     block_index: usize,
-    /// The place of `block`.
     span: BlockSpan,
     cursor: DataBlockCursor,
     /// Receives what this cursor touches.
@@ -88,7 +87,7 @@ impl TableIter {
             return Ok(true);
         }
         self.block = None;
-        let mut read = Waiting::default();
+        let mut read = PointRead::new(Wait::ALWAYS);
         let index = index_of(&self.table, &mut self.cached_index, &mut read)?;
         if block >= index.len() {
             return Ok(false);
@@ -97,7 +96,7 @@ impl TableIter {
         self.block_index = block;
         self.span = index.span(block);
         let mut trace = std::mem::take(&mut self.reader.trace);
-        trace.add(read.0);
+        trace.add(read.trace);
         trace.table_count = u32::from(!self.entered);
         self.entered = true;
         self.add_to_trace(trace);
@@ -119,7 +118,7 @@ impl TableIter {
 fn index_of<'a>(
     table: &'a Table,
     cached: &'a mut Option<Arc<Block>>,
-    read: &mut Waiting,
+    read: &mut PointRead,
 ) -> Result<&'a Index> {
     if let Some(index) = table.pinned_index() {
         return Ok(index);
@@ -143,9 +142,9 @@ impl InternalIterator for TableIter {
 
     fn seek(&mut self, target: InternalKeyRef<'_>) -> Result<()> {
         self.cursor.clear();
-        let mut read = Waiting::default();
+        let mut read = PointRead::new(Wait::ALWAYS);
         let block = index_of(&self.table, &mut self.cached_index, &mut read)?.find(target);
-        self.add_to_trace(read.0);
+        self.add_to_trace(read.trace);
         self.enter_block(block, |cursor, block| cursor.seek(block.data()?, target))
     }
 

@@ -25,17 +25,14 @@ mod stats;
 mod stored;
 mod verify;
 
-pub(crate) use block::{BlockCache, FoundEntry};
+pub(crate) use block::FoundEntry;
 pub(crate) use builder::{FinishedTable, TableBuilder, TableOptions};
 pub(crate) use filter::bits_per_key_for;
 pub(crate) use iter::TableIter;
 pub use point_read::ReadTrace;
-pub(crate) use point_read::{
-    Bounded, NotWaiting, PointRead, RangeTrace, ReadResult, Stop, Waiting,
-};
+pub(crate) use point_read::{PointRead, PointResult, RangeTrace, Stop, Wait};
 pub(crate) use properties::TableProperties;
 pub(crate) use reader::{Table, TableContext};
-pub(crate) use stats::TableStats;
 
 #[cfg(test)]
 mod tests;

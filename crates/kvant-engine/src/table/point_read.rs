@@ -1,12 +1,9 @@
 //! Access of a read to blocks that are not in the cache: whether it may block, and what it touched.
-//!
-//! Blocking and non-blocking point reads are the same code, compiled for each [`PointRead`]. Ranges
-//! always block.
 
 use super::file_reader::FileReader;
 use super::stored::{self, BlockSpan};
-use kvant_base::Error;
 use kvant_base::lock::NamedMutex;
+use kvant_base::{Error, ErrorKind};
 
 /// Blocks longer than this, in the file or decompressed, are left to readers that may block even if
 /// the page cache holds them: copying and checking one would take too long for an event loop.
@@ -60,43 +57,33 @@ impl RangeTrace {
     }
 }
 
-/// Result of a step of the point read `R`.
-pub(crate) type ReadResult<T, R> = Result<T, <R as PointRead>::Stop>;
-
-/// How a point read obtains blocks that are not in the block cache.
-pub(crate) trait PointRead {
-    /// Why a read ends without a result.
-    type Stop: From<Error>;
-
-    /// What this read has touched so far.
-    fn trace(&mut self) -> &mut ReadTrace;
-
-    /// Reads a block as stored.
-    fn read_stored(&mut self, file: FileReader<'_>, span: BlockSpan)
-    -> Result<Vec<u8>, Self::Stop>;
+/// Longest block in its file that a point read waits for.
+#[derive(Clone, Copy)]
+pub(crate) enum Wait {
+    /// None: the read ends where it would block.
+    Never,
+    UpTo(u32),
 }
 
-/// Blocks until the disk has delivered.
-#[derive(Default)]
-pub(crate) struct Waiting(pub(crate) ReadTrace);
+impl Wait {
+    pub(crate) const ALWAYS: Wait = Wait::UpTo(u32::MAX);
+}
 
-/// Stops where it would block.
-#[derive(Default)]
-pub(crate) struct NotWaiting(pub(crate) ReadTrace);
-
-/// Blocks, but stops at blocks longer than this in the file.
-pub(crate) struct Bounded {
+/// A point read: how it obtains blocks that are not in the block cache, and what it has touched.
+pub(crate) struct PointRead {
+    wait: Wait,
     pub(crate) trace: ReadTrace,
-    pub(crate) block_bytes_max: u32,
 }
 
-/// Why a read that may not block for every block ends without a result.
+/// Why a point read ends without a result.
 #[derive(Debug)]
 pub(crate) enum Stop {
     Failed(Error),
-    /// The next block has so many bytes in the file.
+    /// The read does not wait for the next block, which has so many bytes in the file.
     NeedsDisk(u32),
 }
+
+pub(crate) type PointResult<T> = Result<T, Stop>;
 
 impl From<Error> for Stop {
     fn from(error: Error) -> Stop {
@@ -104,54 +91,36 @@ impl From<Error> for Stop {
     }
 }
 
-impl PointRead for Waiting {
-    type Stop = Error;
-
-    #[inline]
-    fn trace(&mut self) -> &mut ReadTrace {
-        &mut self.0
-    }
-
-    fn read_stored(&mut self, file: FileReader<'_>, span: BlockSpan) -> Result<Vec<u8>, Error> {
-        file.read(span)
+impl From<Stop> for Error {
+    fn from(stop: Stop) -> Error {
+        match stop {
+            Stop::Failed(error) => error,
+            Stop::NeedsDisk(bytes) => {
+                Error::new(ErrorKind::Io, format!("a block of {bytes} bytes is not in memory"))
+            }
+        }
     }
 }
 
-impl PointRead for NotWaiting {
-    type Stop = Stop;
-
+impl PointRead {
     #[inline]
-    fn trace(&mut self) -> &mut ReadTrace {
-        &mut self.0
+    pub(crate) fn new(wait: Wait) -> PointRead {
+        PointRead { wait, trace: ReadTrace::default() }
     }
 
-    fn read_stored(&mut self, file: FileReader<'_>, span: BlockSpan) -> Result<Vec<u8>, Stop> {
-        if span.stored_bytes <= TRY_READ_BYTES_MAX
-            && let Some(stored) = file.try_read(span)?
-            && !stored::is_valid_and_longer(
-                &stored,
-                span.offset_bytes,
-                u64::from(TRY_READ_BYTES_MAX),
-            )
-        {
-            return Ok(stored);
+    /// Reads a block as stored.
+    pub(super) fn fetch(&self, file: FileReader<'_>, span: BlockSpan) -> PointResult<Vec<u8>> {
+        match self.wait {
+            Wait::UpTo(bytes_max) if span.stored_bytes <= bytes_max => Ok(file.read(span)?),
+            Wait::Never if span.stored_bytes <= TRY_READ_BYTES_MAX => {
+                let bytes_max = u64::from(TRY_READ_BYTES_MAX);
+                let is_long = |stored: &Vec<u8>| {
+                    stored::is_valid_and_longer(stored, span.offset_bytes, bytes_max)
+                };
+                let stored = file.try_read(span)?.filter(|stored| !is_long(stored));
+                stored.ok_or(Stop::NeedsDisk(span.stored_bytes))
+            }
+            _ => Err(Stop::NeedsDisk(span.stored_bytes)),
         }
-        Err(Stop::NeedsDisk(span.stored_bytes))
-    }
-}
-
-impl PointRead for Bounded {
-    type Stop = Stop;
-
-    #[inline]
-    fn trace(&mut self) -> &mut ReadTrace {
-        &mut self.trace
-    }
-
-    fn read_stored(&mut self, file: FileReader<'_>, span: BlockSpan) -> Result<Vec<u8>, Stop> {
-        if span.stored_bytes > self.block_bytes_max {
-            return Err(Stop::NeedsDisk(span.stored_bytes));
-        }
-        Ok(file.read(span)?)
     }
 }

@@ -39,7 +39,6 @@ pub(crate) struct TableProperties {
 }
 
 impl TableProperties {
-    /// Properties of a table without entries.
     pub(super) fn new(
         compression: Compression,
         created_by: &str,
@@ -128,7 +127,6 @@ impl TableProperties {
         out
     }
 
-    /// Decodes the properties of a table of format `version`.
     pub(super) fn decode(payload: &[u8], version: u32) -> Parsed<TableProperties> {
         let mut input = payload;
         let properties = take(&mut input, version)

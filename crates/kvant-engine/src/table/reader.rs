@@ -16,7 +16,7 @@ use super::file_reader::{FileReader, decode_index};
 use super::filter::Filter;
 use super::footer::Footer;
 use super::index::Index;
-use super::point_read::{PointRead, ReadResult};
+use super::point_read::{PointRead, PointResult};
 use super::properties::TableProperties;
 use super::stats::TableStats;
 use super::stored::{self, BlockSpan, Malformed, Parsed};
@@ -124,17 +124,18 @@ impl Table {
 
     /// The newest version of `user_key` with a sequence number up to `visible_at`. `hash` is
     /// [`crate::format::key_hash`] of the key.
-    pub(crate) fn get<R: PointRead>(
+    #[inline]
+    pub(crate) fn get(
         &self,
         user_key: &[u8],
         hash: u64,
         visible_at: SeqNum,
-        read: &mut R,
-    ) -> ReadResult<Option<FoundEntry>, R> {
+        read: &mut PointRead,
+    ) -> PointResult<Option<FoundEntry>> {
         if !self.may_contain(hash, read)? {
             return Ok(None);
         }
-        read.trace().table_count += 1;
+        read.trace.table_count += 1;
         let target = InternalKeyRef::seek(user_key, visible_at);
         let span = match &self.index {
             Some(index) => index.find_span(target),
@@ -144,7 +145,7 @@ impl Table {
             return Ok(None);
         };
         let block = self.data_block(span, read)?;
-        read.trace().block_count += 1;
+        read.trace.block_count += 1;
         let found = self.at(span, block.data().and_then(|data| data.get(target, hash)))?;
         let Some(entry) = found else {
             return Ok(None);
@@ -155,7 +156,7 @@ impl Table {
     }
 
     #[inline]
-    fn may_contain<R: PointRead>(&self, hash: u64, read: &mut R) -> ReadResult<bool, R> {
+    fn may_contain(&self, hash: u64, read: &mut PointRead) -> PointResult<bool> {
         let positive = match &self.filter {
             FilterState::Absent => return Ok(true),
             FilterState::Pinned(filter) => filter.may_contain(hash),
@@ -176,14 +177,14 @@ impl Table {
     }
 
     /// The index through the cache.
-    pub(super) fn index_block<R: PointRead>(&self, read: &mut R) -> ReadResult<Arc<Block>, R> {
+    pub(super) fn index_block(&self, read: &mut PointRead) -> PointResult<Arc<Block>> {
         self.metadata_block(self.footer.index, read, |payload| {
             Ok(Block::Index(decode_index(payload, &self.footer, &self.properties)?))
         })
     }
 
     #[inline]
-    fn data_block<R: PointRead>(&self, span: BlockSpan, read: &mut R) -> ReadResult<Arc<Block>, R> {
+    fn data_block(&self, span: BlockSpan, read: &mut PointRead) -> PointResult<Arc<Block>> {
         match self.context.cache.get(self.block_key(span)) {
             Some(block) => Ok(block),
             None => self.read_data_block(span, read),
@@ -191,23 +192,19 @@ impl Table {
     }
 
     #[cold]
-    fn read_data_block<R: PointRead>(
-        &self,
-        span: BlockSpan,
-        read: &mut R,
-    ) -> ReadResult<Arc<Block>, R> {
+    fn read_data_block(&self, span: BlockSpan, read: &mut PointRead) -> PointResult<Arc<Block>> {
         let stored = self.read_missed(span, read)?;
         let data = stored::open_owned(stored, span.offset_bytes).and_then(DataBlock::new);
         Ok(self.cache_block(span, Block::Data(self.at(span, data)?), Admission::Probation))
     }
 
     /// An index or filter block through the cache.
-    fn metadata_block<R: PointRead>(
+    fn metadata_block(
         &self,
         span: BlockSpan,
-        read: &mut R,
+        read: &mut PointRead,
         decode: impl FnOnce(&[u8]) -> Parsed<Block>,
-    ) -> ReadResult<Arc<Block>, R> {
+    ) -> PointResult<Arc<Block>> {
         if let Some(block) = self.context.cache.get(self.block_key(span)) {
             return Ok(block);
         }
@@ -218,11 +215,11 @@ impl Table {
 
     /// Reads a block that the cache missed. A read that stops here gives its miss back: the retry
     /// counts it.
-    fn read_missed<R: PointRead>(&self, span: BlockSpan, read: &mut R) -> ReadResult<Vec<u8>, R> {
+    fn read_missed(&self, span: BlockSpan, read: &mut PointRead) -> PointResult<Vec<u8>> {
         let stored = read
-            .read_stored(self.reader(), span)
+            .fetch(self.reader(), span)
             .inspect_err(|_| self.context.cache.take_back_miss(self.block_key(span)))?;
-        read.trace().count_read(span.stored_bytes);
+        read.trace.count_read(span.stored_bytes);
         Ok(stored)
     }
 
@@ -252,6 +249,15 @@ impl Table {
 }
 
 impl TableContext {
+    pub(crate) fn new(memory: &Arc<MemoryBudget>, metadata_share_bytes: u64) -> Arc<TableContext> {
+        Arc::new(TableContext {
+            cache: BlockCache::new(Arc::clone(memory)),
+            memory: Arc::clone(memory),
+            metadata_share_bytes,
+            stats: Arc::default(),
+        })
+    }
+
     /// Reserves memory for an index or filter block, if the share allows.
     fn try_reserve(&self, bytes: u64) -> Option<Reservation> {
         self.memory.try_reserve(Consumer::TableMetadata, bytes, self.metadata_share_bytes)

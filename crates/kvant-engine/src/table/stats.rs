@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// Stripes of the probe counters. More threads share stripes.
 const STRIPES: usize = 16;
 
-/// Counters of all tables of a database.
 #[derive(Default)]
 pub(crate) struct TableStats {
     disk_read_count: AtomicU64,
@@ -32,12 +31,10 @@ impl TableStats {
         self.disk_read_bytes.load(Ordering::Relaxed)
     }
 
-    /// Filter lookups.
     pub(crate) fn filter_probe_count(&self) -> u64 {
         self.filter_negative_count() + self.sum(|stripe| &stripe.positive_count)
     }
 
-    /// Filter lookups that excluded the table.
     pub(crate) fn filter_negative_count(&self) -> u64 {
         self.sum(|stripe| &stripe.negative_count)
     }

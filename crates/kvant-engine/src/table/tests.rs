@@ -1,4 +1,4 @@
-//! Tables through their public interface, on the memory file system.
+//! Tables through their public interface, on a file system in memory.
 
 mod corruption;
 mod golden;
@@ -27,9 +27,7 @@ fn plain() -> TableOptions {
 }
 
 fn context(memory_bytes: u64, metadata_share_bytes: u64) -> Arc<TableContext> {
-    let memory = MemoryBudget::new(memory_bytes);
-    let cache = BlockCache::new(Arc::clone(&memory));
-    Arc::new(TableContext { cache, memory, metadata_share_bytes, stats: Arc::default() })
+    TableContext::new(&MemoryBudget::new(memory_bytes), metadata_share_bytes)
 }
 
 fn roomy() -> Arc<TableContext> {
@@ -92,11 +90,12 @@ fn file_of(contents: &[u8]) -> Arc<dyn File> {
 }
 
 fn get(table: &Table, key: &[u8], visible_at: u64) -> Result<Option<(u64, ValueKind, Vec<u8>)>> {
-    let found = table.get(key, key_hash(key), SeqNum(visible_at), &mut Waiting::default())?;
+    let found =
+        table.get(key, key_hash(key), SeqNum(visible_at), &mut PointRead::new(Wait::ALWAYS))?;
     Ok(found.map(|found| (found.seq.0, found.kind, found.to_vec())))
 }
 
-/// All entries from where `iter` stands.
+/// All entries from the position of `iter` on.
 fn rest_of(iter: &mut TableIter) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
     while iter.valid() {
@@ -119,11 +118,11 @@ fn numbered(count: u64) -> Vec<Entry> {
 }
 
 #[test]
-fn counts_what_a_point_read_costs() {
+fn a_point_read_counts_filter_probes_blocks_and_disk_reads() {
     let context = roomy();
     let table = build(plain(), &numbered(10_000), Arc::clone(&context));
     let opening = context.stats.disk_read_count();
-    let mut read = Waiting::default();
+    let mut read = PointRead::new(Wait::ALWAYS);
     let key = b"key00001234";
     for _ in 0..2 {
         let found =
@@ -131,7 +130,7 @@ fn counts_what_a_point_read_costs() {
         assert_eq!(found.seq, SeqNum(1235));
     }
     assert_eq!(
-        (read.0.table_count, read.0.block_count, read.0.block_read_count),
+        (read.trace.table_count, read.trace.block_count, read.trace.block_read_count),
         (2, 2, 1),
         "one block each time, from disk and then from the cache"
     );
@@ -149,21 +148,21 @@ fn counts_what_a_point_read_costs() {
 }
 
 #[test]
-fn a_trace_has_index_and_filter_where_they_are_read() {
+fn a_trace_counts_index_and_filter_blocks_that_are_not_pinned() {
     let context = context(64 << 20, 0);
     let table = build(plain(), &numbered(10_000), Arc::clone(&context));
     let before = (context.stats.disk_read_count(), context.stats.disk_read_bytes());
-    let mut read = Waiting::default();
+    let mut read = PointRead::new(Wait::ALWAYS);
     let key = b"key00001234";
     table.get(key, key_hash(key), SeqNum::MAX, &mut read).expect("get").expect("present");
-    assert_eq!((read.0.table_count, read.0.block_count), (1, 1));
-    assert_eq!(read.0.block_read_count, 3, "filter, index and data");
+    assert_eq!((read.trace.table_count, read.trace.block_count), (1, 1));
+    assert_eq!(read.trace.block_read_count, 3, "filter, index and data");
     assert_eq!(context.stats.disk_read_count() - before.0, 3);
-    assert_eq!(context.stats.disk_read_bytes() - before.1, read.0.block_read_bytes);
+    assert_eq!(context.stats.disk_read_bytes() - before.1, read.trace.block_read_bytes);
 }
 
 #[test]
-fn versions_of_one_key_may_fill_several_blocks() {
+fn versions_of_one_key_may_span_several_blocks() {
     let mut entries = vec![put("a", 1, "first")];
     entries.extend((1..=500).rev().map(|seq| put("hot", seq * 2, format!("version {seq}"))));
     entries.push(put("z", 1, "last"));
@@ -171,22 +170,22 @@ fn versions_of_one_key_may_fill_several_blocks() {
     assert!(table.properties().data_block_count > 20);
     assert_eq!(table.properties().distinct_key_count, 3);
     for visible_at in 0..=1001 {
-        let mut read = Waiting::default();
+        let mut read = PointRead::new(Wait::ALWAYS);
         let found =
             table.get(b"hot", key_hash(b"hot"), SeqNum(visible_at), &mut read).expect("get");
         assert_eq!(
             found.map(|found| found.seq.0),
             (visible_at >= 2).then_some(visible_at.min(1000) / 2 * 2)
         );
-        assert!(read.0.block_count <= 1);
+        assert!(read.trace.block_count <= 1);
     }
     assert_eq!(get(&table, b"a", 1).expect("get").expect("present").2, b"first");
     assert_eq!(get(&table, b"z", 1).expect("get").expect("present").2, b"last");
-    table.verify().expect("sound");
+    table.verify().expect("undamaged");
 }
 
 #[test]
-fn large_values_have_blocks_of_their_own_and_are_returned_whole() {
+fn large_values_have_blocks_of_their_own() {
     let sizes = [1, 5000, 100, 70_000, 100, 3 << 20, 200];
     let entries: Vec<Entry> = sizes
         .iter()
@@ -202,12 +201,12 @@ fn large_values_have_blocks_of_their_own_and_are_returned_whole() {
         let mut iter = table.iter(false, Consumer::Compaction);
         iter.seek_to_first().expect("seek");
         assert_eq!(rest_of(&mut iter).expect("iterate"), entries);
-        table.verify().expect("sound");
+        table.verify().expect("undamaged");
     }
 }
 
 #[test]
-fn incompressible_blocks_are_stored_as_they_are() {
+fn incompressible_blocks_are_stored_uncompressed() {
     let mut rng = kvant_env::rng::Rng::new(1);
     let random: Vec<Entry> = (0..100).map(|n| put(format!("{n:03}"), 1, rng.bytes(1000))).collect();
     let zeros: Vec<Entry> = (0..100).map(|n| put(format!("{n:03}"), 1, vec![0; 1000])).collect();
@@ -221,7 +220,7 @@ fn incompressible_blocks_are_stored_as_they_are() {
 }
 
 #[test]
-fn metadata_beyond_its_share_goes_through_the_cache() {
+fn metadata_beyond_its_share_is_read_through_the_cache() {
     let entries = numbered(5_000);
     let context = context(64 << 20, 0);
     let table = build(plain(), &entries, Arc::clone(&context));
@@ -240,7 +239,7 @@ fn metadata_beyond_its_share_goes_through_the_cache() {
 }
 
 #[test]
-fn held_metadata_is_counted_until_the_table_is_dropped() {
+fn pinned_metadata_is_counted_until_the_table_is_dropped() {
     let context = roomy();
     let table = build(plain(), &numbered(20_000), Arc::clone(&context));
     let held = context.memory.used_bytes(Consumer::TableMetadata);
@@ -250,7 +249,7 @@ fn held_metadata_is_counted_until_the_table_is_dropped() {
 }
 
 #[test]
-fn iterators_read_ahead_in_large_pieces_and_leave_the_cache_alone() {
+fn iterators_prefetch_large_pieces_and_bypass_the_cache() {
     let context = roomy();
     let entries: Vec<Entry> =
         (0..20_000).map(|n| put(format!("key{n:08}"), 1, vec![b'v'; 100])).collect();
@@ -267,14 +266,14 @@ fn iterators_read_ahead_in_large_pieces_and_leave_the_cache_alone() {
     let reads = context.stats.disk_read_count() - opening;
     assert!(reads <= 16, "{reads} reads for {} bytes", table.file_bytes());
     assert_eq!(context.cache.stats().entry_count, 0);
-    // A jump starts small again.
+    // After a jump, readahead starts small again.
     let before = context.stats.disk_read_bytes();
     iter.seek(InternalKeyRef::seek(b"key00000100", SeqNum::MAX)).expect("seek");
     assert!(context.stats.disk_read_bytes() - before <= 16 << 10);
 }
 
 #[test]
-fn refuses_entries_that_no_table_may_hold() {
+fn entries_outside_the_limits_are_rejected() {
     let mut builder = new_builder(plain());
     let key = InternalKeyRef::new(b"k", SeqNum(1), ValueKind::PutExpiring);
     assert_eq!(builder.add(key, b"1234567").expect_err("no expiry").kind(), ErrorKind::Invalid);
@@ -285,7 +284,7 @@ fn refuses_entries_that_no_table_may_hold() {
 
 #[test]
 #[should_panic(expected = "in order")]
-fn refuses_entries_out_of_order() {
+fn entries_out_of_order_are_rejected() {
     let mut builder = new_builder(plain());
     for seq in [1, 2] {
         let added = builder.add(InternalKeyRef::new(b"k", SeqNum(seq), ValueKind::Put), b"");
@@ -294,7 +293,7 @@ fn refuses_entries_out_of_order() {
 }
 
 #[test]
-fn estimates_its_size_while_it_grows() {
+fn the_estimated_size_follows_the_written_size() {
     let entries = numbered(50_000);
     let mut builder = new_builder(plain());
     for entry in &entries {

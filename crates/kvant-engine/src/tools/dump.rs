@@ -2,9 +2,8 @@
 
 use super::open::{TOOL_MEMORY_BYTES, lock_existing, open_db, open_table_file, table_context};
 use crate::cursor::InternalIterator;
-use crate::db::inventory::list;
 use crate::format::{FileKind, FileNum, InternalKeyRef, ValueKind, file_path, split_expiry};
-use crate::version::ManifestReader;
+use crate::version::{ManifestReader, list_files};
 use crate::wal;
 use kvant_base::{Consumer, Error, Result};
 use kvant_env::Env;
@@ -56,7 +55,7 @@ fn dump_records(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<()> {
 
 fn dump_manifest(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<()> {
     let _lock = lock_existing(env, dir)?;
-    let files = list(env, dir)?;
+    let files = list_files(&*env.fs, dir)?;
     let newest =
         files.iter().filter(|(kind, ..)| *kind == FileKind::Manifest).map(|(_, num, _)| *num).max();
     let num = newest.ok_or_else(|| Error::corruption(dir, 0, "there is no manifest"))?;

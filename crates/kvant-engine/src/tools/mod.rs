@@ -20,9 +20,6 @@ use open::open_db;
 use std::path::Path;
 
 /// The statistics of a database that is not in use: opens, recovers and closes it.
-///
-/// # Errors
-/// As [`Db::open`](crate::db::Db::open).
 pub fn stats(env: &Env, dir: &Path) -> Result<Stats> {
     let db = open_db(env, dir)?;
     let stats = db.stats();

@@ -5,7 +5,7 @@ use crate::db::Db;
 use crate::db::directory;
 use crate::format::{FileKind, FileNum, file_path};
 use crate::options::Options;
-use crate::table::{BlockCache, Table, TableContext, TableStats};
+use crate::table::{Table, TableContext};
 use kvant_base::{Error, MemoryBudget, Result};
 use kvant_env::{Env, FileLock};
 use std::path::Path;
@@ -30,13 +30,7 @@ pub(super) fn lock_existing(env: &Env, dir: &Path) -> Result<Box<dyn FileLock>> 
 /// `metadata_share_bytes`: most bytes of pinned indexes and filters; with 0 they are not read at
 /// open.
 pub(super) fn table_context(metadata_share_bytes: u64) -> Arc<TableContext> {
-    let memory = MemoryBudget::new(TOOL_MEMORY_BYTES);
-    Arc::new(TableContext {
-        cache: BlockCache::new(Arc::clone(&memory)),
-        memory,
-        metadata_share_bytes,
-        stats: Arc::new(TableStats::default()),
-    })
+    TableContext::new(&MemoryBudget::new(TOOL_MEMORY_BYTES), metadata_share_bytes)
 }
 
 /// Opens the table in file `num` without comparing it with the manifest.

@@ -11,12 +11,14 @@
 
 use super::open::{TOOL_MEMORY_BYTES, lock_existing, open_table_file, table_context};
 use crate::cursor::InternalIterator;
-use crate::db::inventory::{Listed, first_seq, list, lost_logs, needed_wals, open_table};
+use crate::db::inventory::{first_seq, lost_logs, needed_wals, open_table};
 use crate::format::{FileKind, FileNum, InternalKeyRef, SeqNum, file_path};
 use crate::memtable::MemtableWriter;
 use crate::options::Options;
 use crate::table::{Table, TableBuilder, TableContext, TableOptions, bits_per_key_for};
-use crate::version::{self, FileMeta, KnownLogs, ManifestState, ManifestWriter, VersionEdit};
+use crate::version::{
+    self, FileMeta, KnownLogs, Listed, ManifestState, ManifestWriter, VersionEdit, list_files,
+};
 use crate::wal;
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::Env;
@@ -68,7 +70,7 @@ struct Repair<'a> {
 /// `NoSpace`. After an error nothing has been moved.
 pub fn repair(env: &Env, dir: &Path) -> Result<RepairReport> {
     let _lock = lock_existing(env, dir)?;
-    let files = list(env, dir)?;
+    let files = list_files(&*env.fs, dir)?;
     let next_file_num = files.iter().map(|(_, num, _)| num.0 + 1).max().unwrap_or(1);
     let mut repair = Repair {
         env,

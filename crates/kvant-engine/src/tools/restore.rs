@@ -6,7 +6,6 @@ use kvant_base::{Error, Result};
 use kvant_env::{Env, Fs};
 use std::path::Path;
 
-/// Size of the copy buffer.
 const COPY_BYTES: usize = 1 << 20;
 
 /// Result of [`restore`].

@@ -1,9 +1,9 @@
 //! Reads a whole database and reports damage. Tables and logs pass the same checks as at open.
 
 use super::open::{TOOL_MEMORY_BYTES, lock_existing, table_context};
-use crate::db::inventory::{list, lost_logs, open_table, read_logs};
+use crate::db::inventory::{lost_logs, open_table, read_logs};
 use crate::format::FileKind;
-use crate::version;
+use crate::version::{self, list_files};
 use kvant_base::{Error, Result};
 use kvant_env::Env;
 use std::path::Path;
@@ -71,7 +71,7 @@ pub fn verify(env: &Env, dir: &Path, tell: &mut dyn FnMut(&str)) -> Result<Verif
             Err(error) => damaged(tell, error),
         }
     }
-    let files = list(env, dir)?;
+    let files = list_files(&*env.fs, dir)?;
     let lost = lost_logs(dir, &files, &state);
     match read_logs(env, dir, &files, &state, &mut |_, record| record.replay(|_, _| Ok(()))) {
         Ok(wals) => {

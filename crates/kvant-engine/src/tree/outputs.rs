@@ -27,7 +27,6 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
-    /// The additions of an edit.
     pub(crate) fn added(&self, level: usize) -> Vec<(usize, FileMeta)> {
         self.tables.iter().map(|file| (level, file.meta.clone())).collect()
     }

@@ -9,7 +9,7 @@ use super::Tree;
 use super::pinned_seq::PinnedSeq;
 use super::view::SuperVersion;
 use crate::format::SeqNum;
-use crate::iter::{LevelIter, MergeIter, MergeSource, TableRun, VisibleIter};
+use crate::iter::{LevelIter, MergeIter, MergeSource, Record, TableRun, VisibleIter};
 use crate::table::{RangeTrace, ReadTrace, Table, TableIter};
 use crate::version::TableFile;
 use kvant_base::limits::LEVELS;
@@ -19,15 +19,6 @@ use std::sync::atomic::Ordering;
 
 /// Bytes read from one super-version before a newer one is taken.
 const REFRESH_BYTES: usize = 1 << 20;
-
-/// One record of a range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record<'a> {
-    /// The key.
-    pub key: &'a [u8],
-    /// The value.
-    pub value: &'a [u8],
-}
 
 /// A range being read. It may move between threads from call to call.
 pub struct RangeIter {
@@ -82,17 +73,17 @@ impl RangeIter {
             self.refresh()?;
         }
         let tree = &self.tree;
-        let Some(entry) = self.records.next().inspect_err(|error| tree.note_read_error(error))?
+        let Some(record) = self.records.next().inspect_err(|error| tree.note_read_error(error))?
         else {
             return Ok(None);
         };
         self.record_count += 1;
-        self.bytes_since_refresh += entry.key.len() + entry.value.len();
+        self.bytes_since_refresh += record.key.len() + record.value.len();
         if self.bytes_since_refresh >= REFRESH_BYTES {
             self.last_key.clear();
-            self.last_key.extend_from_slice(entry.key);
+            self.last_key.extend_from_slice(record.key);
         }
-        Ok(Some(Record { key: entry.key, value: entry.value }))
+        Ok(Some(record))
     }
 
     /// The blocks and tables touched so far. A table counts again when the range enters it in a

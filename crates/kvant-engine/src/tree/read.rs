@@ -3,9 +3,7 @@
 use super::Tree;
 use super::view::SuperVersion;
 use crate::format::{SeqNum, ValueKind, key_hash, split_expiry};
-use crate::table::{
-    Bounded, FoundEntry, NotWaiting, PointRead, ReadResult, ReadTrace, Stop, Table, Waiting,
-};
+use crate::table::{FoundEntry, PointRead, PointResult, ReadTrace, Stop, Table, Wait};
 use arc_swap::Guard;
 use bytes::Bytes;
 use kvant_base::limits::LEVELS;
@@ -28,6 +26,16 @@ pub enum Lookup {
     },
 }
 
+impl Lookup {
+    /// The value that was found by a read that waits for every block.
+    pub(crate) fn into_value(self) -> Result<Option<Bytes>> {
+        match self {
+            Lookup::Known(value) => Ok(value),
+            Lookup::NeedsDisk { block_bytes } => Err(Stop::NeedsDisk(block_bytes).into()),
+        }
+    }
+}
+
 /// Where a read found the newest version of its key.
 enum Source {
     Memtable,
@@ -35,56 +43,31 @@ enum Source {
 }
 
 impl Tree {
-    pub(crate) fn get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Option<Bytes>> {
+    #[inline]
+    pub(crate) fn look_up(&self, key: &[u8], wait: Wait, trace: &mut ReadTrace) -> Result<Lookup> {
         let (view, seq) = self.newest()?;
-        self.get_at(&view, key, seq, trace)
-    }
-
-    pub(crate) fn get_at(
-        &self,
-        view: &SuperVersion,
-        key: &[u8],
-        seq: SeqNum,
-        trace: &mut ReadTrace,
-    ) -> Result<Option<Bytes>> {
-        let mut read = Waiting::default();
-        let found = self.find(view, key, seq, &mut read);
-        trace.add(read.0);
-        self.count_get(&found, read.0);
-        Ok(found?.map(|(value, _)| value))
-    }
-
-    pub(crate) fn try_get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Lookup> {
-        self.look_up(key, &mut NotWaiting::default(), trace)
-    }
-
-    pub(crate) fn get_bounded(
-        &self,
-        key: &[u8],
-        block_bytes_max: u32,
-        trace: &mut ReadTrace,
-    ) -> Result<Lookup> {
-        let mut read = Bounded { trace: ReadTrace::default(), block_bytes_max };
-        self.look_up(key, &mut read, trace)
+        self.look_up_at(&view, seq, key, wait, trace)
     }
 
     #[inline]
-    fn look_up<R: PointRead<Stop = Stop>>(
+    pub(crate) fn look_up_at(
         &self,
+        view: &SuperVersion,
+        seq: SeqNum,
         key: &[u8],
-        read: &mut R,
+        wait: Wait,
         trace: &mut ReadTrace,
     ) -> Result<Lookup> {
-        let (view, seq) = self.newest()?;
-        let found = self.find(&view, key, seq, read);
-        trace.add(*read.trace());
+        let mut read = PointRead::new(wait);
+        let found = self.find(view, key, seq, &mut read);
+        trace.add(read.trace);
         let found = match found {
             Ok(found) => Ok(found),
             // Counted when it is repeated.
             Err(Stop::NeedsDisk(block_bytes)) => return Ok(Lookup::NeedsDisk { block_bytes }),
             Err(Stop::Failed(error)) => Err(error),
         };
-        self.count_get(&found, *read.trace());
+        self.count_get(&found, read.trace);
         Ok(Lookup::Known(found?.map(|(value, _)| value)))
     }
 
@@ -98,7 +81,6 @@ impl Tree {
         Ok((view, seq))
     }
 
-    /// Counts a finished get.
     #[inline]
     fn count_get(&self, found: &Result<Option<(Bytes, Source)>>, touched: ReadTrace) {
         let (counters, block_count) = (&self.counters, u64::from(touched.block_count));
@@ -117,13 +99,14 @@ impl Tree {
         }
     }
 
-    fn find<R: PointRead>(
+    #[inline]
+    fn find(
         &self,
         view: &SuperVersion,
         key: &[u8],
         seq: SeqNum,
-        read: &mut R,
-    ) -> ReadResult<Option<(Bytes, Source)>, R> {
+        read: &mut PointRead,
+    ) -> PointResult<Option<(Bytes, Source)>> {
         let tag = tag::stage(Stage::Memtable);
         let hash = key_hash(key);
         let memtables =

@@ -3,7 +3,7 @@
 use super::Tree;
 use super::pinned_seq::PinnedSeq;
 use super::range::RangeIter;
-use crate::table::ReadTrace;
+use crate::table::{ReadTrace, Wait};
 use bytes::Bytes;
 use kvant_base::Result;
 use std::sync::Arc;
@@ -22,19 +22,15 @@ impl Snapshot {
     }
 
     /// The value that `key` had; `None` when it was absent or deleted, or has expired.
-    ///
-    /// # Errors
-    /// `Corruption` or `Io` when a block cannot be read; `Closed`.
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         self.tree.context.check_open()?;
         let view = self.tree.views.load();
-        self.tree.get_at(&view, key, self.pinned.seq, &mut ReadTrace::default())
+        let mut trace = ReadTrace::default();
+        let seq = self.pinned.seq;
+        self.tree.look_up_at(&view, seq, key, Wait::ALWAYS, &mut trace)?.into_value()
     }
 
     /// Records with `start <= key`, and `key < end` where an end is given, in key order.
-    ///
-    /// # Errors
-    /// As [`Snapshot::get`].
     pub fn range(&self, start: &[u8], end: Option<&[u8]>) -> Result<RangeIter> {
         RangeIter::open(&self.tree, Arc::clone(&self.pinned), start, end)
     }

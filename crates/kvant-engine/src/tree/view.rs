@@ -20,7 +20,6 @@ use kvant_base::MemoryBudget;
 use kvant_base::lock::NamedMutex;
 use std::sync::Arc;
 
-/// A memtable that waits for its flush.
 pub(crate) struct SealedMemtable {
     pub(crate) memtable: Arc<Memtable>,
     /// The oldest log file that holds its writes.

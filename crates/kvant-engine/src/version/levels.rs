@@ -77,7 +77,6 @@ impl<F: HasMeta> Tree<F> {
         Ok(())
     }
 
-    /// Inserts a table in the order of `level`.
     pub(super) fn insert(&mut self, level: usize, table: F) -> Result<(), String> {
         let num = table.meta().num;
         if !self.nums.insert(num) {

@@ -12,6 +12,7 @@
 
 mod edit;
 mod file_meta;
+mod files;
 mod levels;
 mod manifest;
 mod obsolete;
@@ -22,6 +23,7 @@ pub(crate) use edit::VersionEdit;
 #[cfg(test)]
 pub(crate) use file_meta::ExpirySummary;
 pub(crate) use file_meta::FileMeta;
+pub(crate) use files::{Listed, list_files};
 pub(crate) use levels::Levels;
 pub(crate) use manifest::{
     KnownLogs, ManifestReader, ManifestState, ManifestWriter, RecoveredManifest, recover,
@@ -166,7 +168,7 @@ impl<T> Version<T> {
         user_key: &'a [u8],
     ) -> impl Iterator<Item = &'a Arc<TableFile<T>>> {
         let tables = self.tables(level);
-        let candidates = if level == 0 {
+        let candidates = if level == 0 || tables.is_empty() {
             tables
         } else {
             let from = self.levels[level].search(user_key);

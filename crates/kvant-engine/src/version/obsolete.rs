@@ -88,15 +88,10 @@ impl ObsoleteQueue {
     }
 
     fn push(&self, file: ObsoleteFile) {
-        self.put_back(file);
+        self.files.lock().push_back(file);
         if let Some(wake) = self.wake.get() {
             wake();
         }
-    }
-
-    /// Adds a file whose removal failed, without calling `wake`.
-    pub(crate) fn put_back(&self, file: ObsoleteFile) {
-        self.files.lock().push_back(file);
     }
 
     pub(crate) fn pop(&self) -> Option<ObsoleteFile> {

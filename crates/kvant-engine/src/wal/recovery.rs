@@ -79,7 +79,6 @@ pub(crate) fn salvage(
     Ok(salvaged)
 }
 
-/// Logs being read as one.
 struct LogChain<'a> {
     fs: &'a dyn Fs,
     dir: &'a Path,

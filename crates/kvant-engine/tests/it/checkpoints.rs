@@ -71,7 +71,7 @@ fn a_failed_checkpoint_leaves_nothing() {
                 ),
             }
             assert_eq!(traces(&disk), Vec::<PathBuf>::new(), "{op:?} {path_suffix} {failed}");
-            assert!(db.fenced().is_none(), "{op:?} {path_suffix} {failed}");
+            assert!(db.stats().fenced.is_none(), "{op:?} {path_suffix} {failed}");
             failed += 1;
         }
         assert!(failed > 0, "{op:?} {path_suffix} never failed");

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Read latency of the slow disk. Any would do.
+/// Read latency of the slow disk. Its length does not matter.
 const READ_DELAY: Duration = Duration::from_millis(1);
 
 fn key(number: u64) -> Vec<u8> {
@@ -32,7 +32,7 @@ fn flushed(world: &World) -> Db {
 
 fn traced(db: &Db, key: &[u8]) -> ReadTrace {
     let mut trace = ReadTrace::default();
-    db.get_traced(key, &mut trace).expect("read");
+    db.get_bounded(key, u32::MAX, &mut trace).expect("read");
     trace
 }
 
@@ -55,7 +55,7 @@ fn a_trace_counts_tables_blocks_and_cache_misses() {
     assert_eq!(traced(&db, &key(50)), ReadTrace::default(), "the key is in the memtable");
 
     let mut both = cold;
-    db.get_traced(&key(51), &mut both).expect("read");
+    db.get_bounded(&key(51), u32::MAX, &mut both).expect("read");
     assert_eq!(both.table_count, 2, "traces are added");
     assert_eq!(db.stats().reads.present_block_fetch_count, 3);
 }
@@ -67,7 +67,7 @@ fn a_filtered_table_is_not_in_the_trace() {
     let mut trace = ReadTrace::default();
     for number in 0..1_000 {
         let absent = format!("key{number:05}x");
-        db.get_traced(absent.as_bytes(), &mut trace).expect("read");
+        db.get_bounded(absent.as_bytes(), u32::MAX, &mut trace).expect("read");
     }
     let reads = db.stats().reads;
     let let_through = reads.filter_probe_count - reads.filter_negative_count;

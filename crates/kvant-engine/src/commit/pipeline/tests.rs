@@ -1,6 +1,5 @@
 use super::*;
 use crate::commit::sync::LogFile;
-use crate::context::fence::Fence;
 use crate::events::EventSink;
 use crate::format::FileNum;
 use crate::options::SyncLevel;
@@ -10,14 +9,15 @@ use kvant_env::testing::{FaultOp, FaultyFs, MockClock};
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// Records the calls of the pipeline.
 struct FakeEnv {
     journal: Journal,
-    fence: Fence,
-    /// Called by the next appends, which fail if these do.
+    fence_cause: OnceLock<Error>,
+    /// Called by the next appends, one each. An append returns the error of its call.
     appends: NamedMutex<VecDeque<Append>>,
-    /// Whether groups that put something find no space.
+    /// Whether groups with a put fail for lack of space.
     disk_full: bool,
 }
 
@@ -28,12 +28,13 @@ impl CommitEnv for FakeEnv {
     type Writer = u64;
 
     fn check_writable(&self) -> Result<()> {
-        self.fence.check()
+        let fenced = |cause: &Error| Err(cause.clone().with_kind(ErrorKind::Fenced));
+        self.fence_cause.get().map_or(Ok(()), fenced)
     }
 
     fn fence(&self, cause: Error) -> Error {
         self.note("fence".into());
-        self.fence.set(cause)
+        self.fence_cause.get_or_init(|| cause).clone()
     }
 
     fn prepare(&self, _writer: &mut u64, group: Group<'_>) -> Result<()> {
@@ -95,7 +96,7 @@ fn pipeline(
     let journal = Journal::new(NamedMutex::new("journal", Vec::new()));
     let env = FakeEnv {
         journal: Arc::clone(&journal),
-        fence: Fence::default(),
+        fence_cause: OnceLock::new(),
         appends: NamedMutex::new("appends", VecDeque::new()),
         disk_full,
     };
@@ -128,8 +129,8 @@ fn submit(pipeline: &Pipeline<FakeEnv>, name: &'static str, batch: WriteBatch) {
     pipeline.submit(batch, Box::new(done));
 }
 
-/// Plans that the next append submits `batches` first: they are queued together, while the caller
-/// leads.
+/// Makes the next append submit `batches` first: they are queued together while the caller is the
+/// leader.
 fn queue_behind_next(pipeline: &Arc<Pipeline<FakeEnv>>, batches: Vec<(&'static str, WriteBatch)>) {
     let queueing = Arc::clone(pipeline);
     pipeline.env.appends.lock().push_back(Box::new(move || {
@@ -244,10 +245,10 @@ fn the_limit_of_a_group_follows_its_first_batch() {
         let group = records(&journal).swap_remove(1);
         group.split(' ').count()
     };
-    // 128 KiB may join a small batch: three of 32 KiB and a bit.
+    // 128 KiB may join a small batch: three batches of a little more than 32 KiB.
     assert_eq!(lengths(1), 4);
     assert_eq!(lengths(120 << 10), 4);
-    // A larger one may fill a mebibyte with others.
+    // A larger batch and the batches that join it may have 1 MiB together.
     assert_eq!(lengths(512 << 10), 1 + 15);
     assert_eq!(lengths(2 << 20), 1, "a batch over the limit is a group of its own");
 }

@@ -48,7 +48,6 @@ impl Handle {
 }
 
 impl SortBuffer {
-    /// An empty buffer that is full at `bytes_max`.
     pub(super) fn new(memory: &Arc<MemoryBudget>, bytes_max: usize) -> SortBuffer {
         SortBuffer {
             bytes_max,
@@ -84,7 +83,6 @@ impl SortBuffer {
         self.ops.len() + self.op_count * size_of::<Handle>() >= self.bytes_max
     }
 
-    /// Empties the buffer into a memtable.
     pub(super) fn insert_into(&mut self, memtable: &mut MemtableWriter) {
         let _tag = tag::stage(Stage::Memtable);
         let mut handles = std::mem::take(&mut self.handles);

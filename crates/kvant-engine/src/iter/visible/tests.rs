@@ -40,7 +40,7 @@ fn visible_records_agree_with_the_definition() {
 }
 
 #[test]
-fn skipped_entries_are_counted_and_expiries_returned() {
+fn skipped_entries_are_counted_and_expired_ones_are_absent() {
     let entries = vec![
         put("a", 9),
         put("a", 3),
@@ -50,16 +50,16 @@ fn skipped_entries_are_counted_and_expiries_returned() {
         expiring("d", 6, 51),
         put("e", 11),
     ];
-    let mut iter = VisibleIter::new(VecIter::new(entries), SeqNum(10), 50, None);
+    let mut iter = VisibleIter::new(VecIter::new(entries.clone()), SeqNum(10), 50, None);
     iter.seek(b"").unwrap();
-    assert_eq!(
-        iter.next().unwrap().map(|record| (record.key, record.expiry_ms)),
-        Some((&b"a"[..], None))
-    );
-    let expected = VisibleEntry { key: b"d", value: b"x", expiry_ms: Some(51) };
-    assert_eq!(iter.next().unwrap(), Some(expected));
+    assert_eq!(iter.next().unwrap(), Some(Record { key: b"a", value: b"a@9" }));
+    assert_eq!(iter.next().unwrap(), Some(Record { key: b"d", value: b"x" }));
     assert_eq!(iter.next().unwrap(), None);
     assert_eq!(iter.skipped_count(), 5, "a@3, b@8, b@2, c@7, e@11");
+
+    let mut iter = VisibleIter::new(VecIter::new(entries), SeqNum(10), 51, None);
+    iter.seek(b"b").unwrap();
+    assert_eq!(iter.next().unwrap(), None, "d has expired too");
 }
 
 #[test]

@@ -34,7 +34,6 @@ impl DataBlockCursor {
         self.value.clone()
     }
 
-    /// Makes the cursor invalid.
     pub(in crate::table) fn clear(&mut self) {
         self.valid = false;
     }

@@ -6,7 +6,7 @@ use kvant_env::rng::Rng;
 use kvant_env::testing::entropy_seed;
 use std::collections::BTreeMap;
 
-/// The seed of a random test: from `KVANT_TEST_SEED`, or new and printed.
+/// The seed of a random test: `KVANT_TEST_SEED`, or a new one. Printed, to replay a failure.
 pub(in crate::table) fn seed() -> u64 {
     let given = std::env::var("KVANT_TEST_SEED").ok().and_then(|text| text.parse().ok());
     let seed = given.unwrap_or_else(entropy_seed);
@@ -69,7 +69,7 @@ fn random_options(rng: &mut Rng) -> TableOptions {
 }
 
 #[test]
-fn random_tables_answer_as_the_model() {
+fn random_tables_agree_with_the_model() {
     let seed = seed();
     for round in 0..150 {
         let mut rng = Rng::new(seed.wrapping_add(round));
@@ -78,7 +78,7 @@ fn random_tables_answer_as_the_model() {
         let share = if rng.one_in(3) { 0 } else { 64 << 20 };
         let table = build(options, &entries, context(64 << 20, share));
         check_properties(table.properties(), &entries);
-        let report = table.verify().expect("sound");
+        let report = table.verify().expect("undamaged");
         assert_eq!(
             (report.entry_count, report.file_bytes),
             (entries.len() as u64, table.file_bytes())
@@ -105,11 +105,11 @@ fn check_key(table: &Table, iter: &mut TableIter, entries: &[Entry], key: &[u8],
     let target = InternalKeyRef::seek(key, SeqNum(visible_at));
     let at = entries.partition_point(|entry| key_of(entry) < target);
     let expected = entries.get(at).filter(|entry| entry.0 == key);
-    let mut read = Waiting::default();
+    let mut read = PointRead::new(Wait::ALWAYS);
     let found = table.get(key, key_hash(key), SeqNum(visible_at), &mut read).expect("get");
     let found = found.map(|found| (key.to_vec(), found.seq.0, found.kind, found.to_vec()));
     assert_eq!(found.as_ref(), expected, "key {key:?} at {visible_at}");
-    assert!(read.0.block_count <= 1 && (read.0.block_count == 1 || expected.is_none()));
+    assert!(read.trace.block_count <= 1 && (read.trace.block_count == 1 || expected.is_none()));
 
     iter.seek(target).expect("seek");
     for entry in entries[at..].iter().take(3) {

@@ -4,8 +4,8 @@ use super::{
     FILE_HEADER_BYTES, FORMAT_VERSION, MAGIC, ManifestState, RECORD_HEADER_BYTES, RECORD_MARKER,
     record_crc,
 };
-use crate::format::{FileKind, FileNum, file_path, parse_file_name, u32_at, u64_at};
-use crate::version::VersionEdit;
+use crate::format::{FileKind, FileNum, file_path, u32_at, u64_at};
+use crate::version::{VersionEdit, list_files};
 use kvant_base::checksum::crc32c_masked;
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::Fs;
@@ -135,7 +135,6 @@ fn check_file_header(path: &Path, num: FileNum, contents: &[u8]) -> Result<()> {
 pub(crate) struct RecoveredManifest {
     pub(crate) state: ManifestState,
     pub(crate) num: FileNum,
-    /// End of its valid records.
     pub(crate) end_bytes: u64,
     /// Bytes of a torn last record.
     pub(crate) discarded_bytes: u64,
@@ -146,13 +145,12 @@ pub(crate) struct RecoveredManifest {
 /// The next file number of the result is above every number in the directory. The caller checks
 /// that live tables and the oldest log exist: see "Recovery" in `docs/formats/manifest.md`.
 pub(crate) fn recover(fs: &dyn Fs, dir: &Path) -> Result<Option<RecoveredManifest>> {
-    let entries = fs.list(dir).map_err(|error| Error::io("list", dir, error))?;
-    let files: Vec<_> = entries.iter().filter_map(|entry| parse_file_name(&entry.name)).collect();
-    let manifests = files.iter().filter(|(kind, _)| *kind == FileKind::Manifest);
-    let Some(num) = manifests.map(|&(_, num)| num).max() else {
+    let files = list_files(fs, dir)?;
+    let manifests = files.iter().filter(|(kind, ..)| *kind == FileKind::Manifest);
+    let Some(num) = manifests.map(|&(_, num, _)| num).max() else {
         let mut data =
-            files.iter().filter(|(kind, _)| matches!(kind, FileKind::Table | FileKind::Wal));
-        let Some(&(kind, num)) = data.next() else {
+            files.iter().filter(|(kind, ..)| matches!(kind, FileKind::Table | FileKind::Wal));
+        let Some(&(kind, num, _)) = data.next() else {
             return Ok(None);
         };
         let message = "there is no manifest in the directory of this file: see `kvant db repair`";
@@ -173,7 +171,7 @@ pub(crate) fn recover(fs: &dyn Fs, dir: &Path) -> Result<Option<RecoveredManifes
         state.apply(&edit).map_err(|problem| corrupt(offset, problem))?;
     }
     let discarded_bytes = reader.discarded_bytes();
-    let highest = files.iter().map(|&(_, num)| num.0).max().unwrap_or(0);
+    let highest = files.iter().map(|(_, num, _)| num.0).max().unwrap_or(0);
     state.next_file_num = FileNum(state.next_file_num.0.max(highest.saturating_add(1)));
     Ok(Some(RecoveredManifest {
         state,

@@ -1,8 +1,8 @@
 //! Creates manifests and appends to them.
 
 use super::{RECORD_HEADER_BYTES, encode_file_header, encode_record_header};
-use crate::format::{FileKind, FileNum, file_path, parse_file_name};
-use crate::version::VersionEdit;
+use crate::format::{FileKind, FileNum, file_path};
+use crate::version::{VersionEdit, list_files};
 use kvant_base::checksum::crc32c_masked;
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::{File, Fs};
@@ -14,7 +14,6 @@ const OVERGROWN_BYTES_MIN: u64 = 1 << 20;
 /// A manifest is replaced when it is this many times as long as its snapshot.
 const OVERGROWN_RATIO: u64 = 8;
 
-/// The current manifest.
 pub(crate) struct ManifestWriter {
     file: Arc<dyn File>,
     path: PathBuf,
@@ -155,12 +154,9 @@ pub(super) fn append_record(
 /// Removes the manifests of `dir` with numbers below `current` and returns their count. Until then
 /// they are ignored.
 pub(crate) fn remove_older(fs: &dyn Fs, dir: &Path, current: FileNum) -> Result<usize> {
-    let entries = fs.list(dir).map_err(|error| Error::io("list", dir, error))?;
     let mut removed_count = 0;
-    for entry in entries {
-        if let Some((FileKind::Manifest, num)) = parse_file_name(&entry.name)
-            && num < current
-        {
+    for (kind, num, entry) in list_files(fs, dir)? {
+        if kind == FileKind::Manifest && num < current {
             let path = dir.join(&entry.name);
             fs.remove_file(&path).map_err(|error| Error::io("remove", &path, error))?;
             removed_count += 1;
