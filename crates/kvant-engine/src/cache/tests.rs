@@ -71,7 +71,7 @@ fn the_cache_fills_the_budget_and_shrinks_when_others_grow() {
 }
 
 #[test]
-fn blocks_used_again_survive_a_long_range() {
+fn reused_blocks_survive_a_scan() {
     let (_, cache) = new_cache();
     for _ in 0..4 {
         for block in 0..500 {
@@ -86,12 +86,12 @@ fn blocks_used_again_survive_a_long_range() {
 }
 
 #[test]
-fn blocks_that_return_soon_go_to_the_main_queue() {
+fn blocks_inserted_again_soon_after_eviction_go_to_the_main_queue() {
     let (_, cache) = new_cache();
     for block in 0..5_000 {
         read(&cache, key(1, block));
     }
-    // Recently evicted without a second use: now they return.
+    // They were evicted without a second use.
     let evicted: Vec<u64> =
         (0..5_000).filter(|&block| cache.get(key(1, block)).is_none()).collect();
     let lately: Vec<u64> = evicted[evicted.len() - 200..].to_vec();

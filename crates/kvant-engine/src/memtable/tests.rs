@@ -5,7 +5,7 @@ use kvant_env::rng::Rng;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
-/// What the list is sorted by: user key ascending, sequence number descending.
+/// The order of the list: user key ascending, sequence number descending.
 type ModelKey = (Vec<u8>, std::cmp::Reverse<u64>);
 type Model = BTreeMap<ModelKey, (ValueKind, Vec<u8>)>;
 
@@ -18,7 +18,7 @@ fn test_seed() -> u64 {
     seed
 }
 
-/// How much a test does: little under Miri, which takes a thousand times as long.
+/// Iterations of a test: few under Miri, which takes a thousand times as long.
 fn scaled(count: u64) -> u64 {
     if cfg!(miri) { count / 50 } else { count }
 }
@@ -31,7 +31,7 @@ fn insert_one(writer: &mut MemtableWriter, key: InternalKeyRef<'_>, value: &[u8]
     writer.insert(std::iter::once((key, value)));
 }
 
-/// A key from a small space in which prefixes, zero bytes, and lengths around eight abound.
+/// A key from a small space with many prefixes, zero bytes, and lengths around eight.
 fn random_key(rng: &mut Rng) -> Vec<u8> {
     let count = rng.below(12) as usize;
     (0..count)
@@ -67,7 +67,7 @@ fn entry_at(iter: &MemtableIter) -> (ModelKey, (ValueKind, Vec<u8>)) {
 }
 
 #[test]
-fn it_behaves_like_a_sorted_map() {
+fn a_memtable_agrees_with_a_sorted_map() {
     let seed = test_seed();
     let mut rng = Rng::new(seed);
     for _ in 0..scaled(100) {
@@ -130,7 +130,7 @@ fn it_behaves_like_a_sorted_map() {
 }
 
 #[test]
-fn an_empty_memtable_has_nothing() {
+fn an_empty_memtable_has_no_entries() {
     let writer = new_memtable();
     let memtable = writer.memtable();
     assert!(memtable.is_empty());
@@ -145,10 +145,10 @@ fn an_empty_memtable_has_nothing() {
 }
 
 #[test]
-fn every_version_of_a_key_is_found_at_its_number() {
+fn every_version_of_a_key_is_found_at_its_sequence_number() {
     let mut writer = new_memtable();
     let count = scaled(5_000);
-    // Odd numbers, in an order that is not theirs.
+    // Odd numbers in random order.
     for index in (0..count).step_by(2).chain((0..count).rev().filter(|index| index % 2 == 1)) {
         let seq = 2 * index + 1;
         let key = InternalKeyRef::new(b"key", SeqNum(seq), ValueKind::Put);
@@ -184,9 +184,9 @@ fn memory_is_counted_while_it_is_held() {
     let with_huge = used();
     assert!(
         (expected + (16 << 20)..expected + (16 << 20) + (8 << 10)).contains(&with_huge),
-        "a huge entry gets what it needs: {with_huge}"
+        "a huge entry has a chunk of its size: {with_huge}"
     );
-    // It did not use up the shared chunk.
+    // The shared chunk still has room.
     for seq in 2..500 {
         let key = InternalKeyRef::new(b"small", SeqNum(seq), ValueKind::Put);
         insert_one(&mut writer, key, b"twelve bytes");
@@ -214,10 +214,10 @@ fn memory_is_counted_while_it_is_held() {
     assert_eq!(used(), 0);
 }
 
-/// Groups of few keys, many of which share a search's result, beside readers that must see ever
-/// more entries, in order, and all of each.
+/// The writer inserts groups of few keys, many of which share the result of a search. Concurrent
+/// readers must see a growing number of whole entries, in order.
 #[test]
-fn readers_see_whole_entries_in_order_beside_the_writer() {
+fn concurrent_readers_see_whole_entries_in_order() {
     const GROUP_LEN: u64 = 20;
     let seed = test_seed();
     let group_count = scaled(3_000);
@@ -238,7 +238,7 @@ fn readers_see_whole_entries_in_order_beside_the_writer() {
                     let inserted = inserted_seq.load(Ordering::Acquire);
                     let found = entries(memtable);
                     assert!(found.is_sorted_by(|a, b| a.0 < b.0));
-                    assert!(found.len() as u64 >= inserted, "an insert that returned is seen");
+                    assert!(found.len() as u64 >= inserted, "a completed insert is visible");
                     assert!(found.len() >= seen_before, "entries vanished");
                     seen_before = found.len();
                     for ((key, seq), (_, value)) in &found {
@@ -280,9 +280,9 @@ fn readers_see_whole_entries_in_order_beside_the_writer() {
     assert_eq!(memtable.entry_count(), group_count * GROUP_LEN);
 }
 
-/// Ascending keys skip the search; keys between those that are there must not.
+/// Ascending keys skip the search. Keys between existing ones must not.
 #[test]
-fn ascending_keys_interleave_with_those_that_are_there() {
+fn ascending_keys_interleave_with_existing_ones() {
     let mut writer = new_memtable();
     let count = scaled(20_000);
     for first in 0..2 {
@@ -304,8 +304,8 @@ fn ascending_keys_interleave_with_those_that_are_there() {
     }
 }
 
-/// After entries out of order, an ascending key must not be linked where an entry of the same batch
-/// has gone in between on a higher level.
+/// After unsorted entries, an ascending key must be linked after the entries of its own batch on
+/// every level.
 #[test]
 fn ascending_keys_after_an_unsorted_batch_are_linked_on_all_levels() {
     let seed = test_seed();
@@ -318,7 +318,7 @@ fn ascending_keys_after_an_unsorted_batch_are_linked_on_all_levels() {
         let mut numbers: Vec<u64> = (0..8).map(|_| gap + rng.below(200)).collect();
         numbers.sort_unstable();
         numbers.dedup();
-        // All but the last in descending order: the ascending key goes where the batch ended.
+        // All but the last key descend. The ascending key follows the end of the batch.
         let last = numbers.pop().expect("there are numbers");
         numbers.reverse();
         numbers.push(last);
@@ -343,6 +343,6 @@ fn ascending_keys_after_an_unsorted_batch_are_linked_on_all_levels() {
 
 #[test]
 #[should_panic(expected = "only good for seeking")]
-fn a_key_that_is_only_good_for_seeking_is_refused() {
+fn a_seek_key_is_rejected() {
     insert_one(&mut new_memtable(), InternalKeyRef::seek(b"key", SeqNum(1)), b"");
 }

@@ -78,7 +78,7 @@ fn an_edit_that_violates_an_invariant_is_rejected() {
 }
 
 #[test]
-fn a_moved_table_is_shared_and_a_replaced_one_is_removed_by_the_edit() {
+fn a_moved_table_is_shared_and_a_replaced_one_is_removed() {
     let fixture = Fixture::new();
     let base = fixture
         .grown(&Version::empty(), vec![(0, table(1, "d", "f")), (0, table(2, "h", "k"))])
@@ -92,14 +92,14 @@ fn a_moved_table_is_shared_and_a_replaced_one_is_removed_by_the_edit() {
     assert!(Arc::ptr_eq(&next.tables(6)[0], &base.tables(0)[1]));
     assert_eq!(nums(&base.removed_by(&edit)), [2]);
 
-    for gone in base.removed_by(&edit) {
-        gone.mark_obsolete();
+    for replaced in base.removed_by(&edit) {
+        replaced.mark_obsolete();
     }
     assert_eq!(fixture.queue.pinned_bytes(), 1000);
     drop(base);
     assert_eq!(fixture.queue.pop().map(|file| file.num), Some(FileNum(2)));
     drop(next);
-    assert_eq!(fixture.queue.pop(), None, "tables of a dropped version that are live stay");
+    assert_eq!(fixture.queue.pop(), None, "live tables of a dropped version are not queued");
 }
 
 /// Keys of random length that share prefixes longer and shorter than eight bytes.

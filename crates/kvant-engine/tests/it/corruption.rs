@@ -171,12 +171,12 @@ fn read_all(what: &str, db: &Db, expected: &Map) -> u64 {
         match db.get(key) {
             Ok(found) => {
                 assert_eq!(found.as_deref(), Some(value.as_slice()), "{what}: key {key:?}");
-                let tried = tried.expect("what is whole can be tried");
+                let tried = tried.expect("an undamaged record is readable without waiting");
                 assert_eq!(tried, Lookup::Known(found), "{what}: key {key:?}");
             }
             Err(error) => {
                 check_error(what, &error);
-                let tried = tried.expect_err("what is damaged is damaged either way");
+                let tried = tried.expect_err("a damaged record is an error without waiting, too");
                 assert_eq!(tried.to_string(), error.to_string(), "{what}: key {key:?}");
                 unreadable += 1;
             }

@@ -180,13 +180,13 @@ fn slow_fsyncs_of_the_log_and_of_a_table_are_events() {
     db.put(b"key", b"value", None).expect("written");
     db.flush().expect("flushed");
     for file in ["wal", "table", "directory"] {
-        let told = events.after(before, usize::MAX);
-        let fsync = told
+        let reported = events.after(before, usize::MAX);
+        let fsync = reported
             .iter()
             .find(|event| {
                 event.kind == EventKind::Fsync && field(event, "file").cloned() == text(file)
             })
-            .unwrap_or_else(|| panic!("no {file} in {told:?}"));
+            .unwrap_or_else(|| panic!("no {file} in {reported:?}"));
         assert_eq!(fsync.edge, Edge::End);
         assert!(number(fsync, "us") >= 20_000, "{fsync:?}");
         assert!(fsync.end_ns.expect("end events have an end time") - fsync.start_ns >= 20_000_000);

@@ -156,7 +156,7 @@ fn brim_options() -> Options {
 
 #[test]
 fn deletes_make_room_for_puts_on_a_disk_filled_by_the_database() {
-    let seed = seed("deletes_on_a_disk_that_the_database_filled_make_room_for_puts");
+    let seed = seed("deletes_make_room_for_puts_on_a_disk_filled_by_the_database");
     let mut rng = Rng::new(seed);
     for restarts in [false, true] {
         let disk = FaultyFs::new(seed);
@@ -174,8 +174,8 @@ fn deletes_make_room_for_puts_on_a_disk_filled_by_the_database() {
                 db = world.open(&brim_options());
             }
             assert_records(&db, &records);
-            let gone: Vec<_> = records.keys().filter(|_| !rng.one_in(10)).cloned().collect();
-            for key in gone {
+            let deleted: Vec<_> = records.keys().filter(|_| !rng.one_in(10)).cloned().collect();
+            for key in deleted {
                 db.delete(&key).expect("deletes continue");
                 records.remove(&key);
                 world.spawner.run_until_idle();
@@ -250,7 +250,7 @@ fn the_reserve_suffices_for_a_hundred_thousand_deletes_without_free_space() {
 
 #[test]
 fn a_database_opens_for_reading_without_free_space() {
-    let seed = seed("a_database_opens_for_reading_without_a_byte_to_spare");
+    let seed = seed("a_database_opens_for_reading_without_free_space");
     let mut rng = Rng::new(seed);
     for is_stopped in [false, true] {
         let (world, disk) = world();
@@ -304,7 +304,7 @@ fn a_failed_open_leaves_no_files() {
     disk.set_capacity_bytes(Some(10));
     assert_eq!(refused(&disk), ErrorKind::NoSpace);
     assert_eq!(list(&disk), []);
-    assert!(!disk.exists(Path::new(DIR)).expect("asked"));
+    assert!(!disk.exists(Path::new(DIR)).expect("checked"));
 
     disk.set_capacity_bytes(None);
     let db = world.open(&brim_options());
@@ -331,7 +331,7 @@ fn world_with_little_room(base: &FaultyFs) -> (World, FaultyFs, Db) {
 
 #[test]
 fn a_power_loss_during_a_compaction_in_steps_loses_nothing() {
-    let seed = seed("a_compaction_with_little_room");
+    let seed = seed("a_power_loss_during_a_compaction_in_steps_loses_nothing");
     let mut rng = Rng::new(seed);
     let (world, base) = world();
     let db = world.open(&brim_options());

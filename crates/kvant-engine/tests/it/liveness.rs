@@ -88,17 +88,17 @@ fn close_during_a_failing_sync() -> bool {
         }
     });
     is_closed.store(true, Ordering::Release);
-    in_time(move || closed.join().expect("closes")).expect_err("writes are fenced");
+    in_time(move || closed.join().expect("the thread ends")).expect_err("writes are fenced");
     if submitted.is_err() {
         return false;
     }
-    let outcome = outcome.recv_timeout(PATIENCE).expect("every write has an outcome");
+    let outcome = outcome.recv_timeout(PATIENCE).expect("every write is completed");
     assert_eq!(outcome.expect_err("not synced").kind(), ErrorKind::OutcomeUnknown);
     true
 }
 
 #[test]
 fn a_write_beside_a_failing_sync_and_a_close_has_an_outcome() {
-    // Again where the machine stood still for the time of the sync.
+    // Repeated if the second write came after the sync, as on a machine without free CPU time.
     assert!((0..10).any(|_| close_during_a_failing_sync()));
 }

@@ -29,7 +29,7 @@ fn an_open_gate_lets_everything_pass() {
 }
 
 #[test]
-fn a_slowed_gate_lets_pass_what_compaction_has_earned() {
+fn a_slowed_gate_admits_the_bytes_that_compaction_has_earned() {
     let (gate, _) = gate();
     gate.set(SLOWED);
     assert_eq!(gate.admit(600), Ok(()));
@@ -42,7 +42,7 @@ fn a_slowed_gate_lets_pass_what_compaction_has_earned() {
 }
 
 #[test]
-fn what_is_earned_does_not_pile_up_beyond_the_burst() {
+fn earned_credits_are_limited_to_the_burst() {
     let (gate, _) = gate();
     gate.set(SLOWED);
     gate.earn(1 << 40);
@@ -103,7 +103,7 @@ fn reported(events: &Events) -> Vec<(Edge, Field)> {
 }
 
 #[test]
-fn a_slowed_phase_is_one_event_however_often_writers_are_let_pass() {
+fn a_slowed_phase_is_one_event_although_writers_pass_in_between() {
     let (gate, clock, events) = gate_and_events();
     let reason = text(StallReason::L0Tables.name());
     gate.set(SLOWED);
@@ -115,7 +115,7 @@ fn a_slowed_phase_is_one_event_however_often_writers_are_let_pass() {
     }
     assert_eq!(reported(&events), [(Edge::Begin, reason.clone())]);
     gate.set(Position::Closed { reason: StallReason::L0Tables });
-    assert_eq!(reported(&events).len(), 1, "the same stall, only worse");
+    assert_eq!(reported(&events).len(), 1, "the stall continues with another position");
     gate.set(Position::Open);
     assert_eq!(reported(&events), [(Edge::Begin, reason.clone()), (Edge::End, reason)]);
     let end = &events.after(1, usize::MAX)[0];

@@ -25,7 +25,7 @@ fn after_a_failed_sync_nothing_counts_as_durable() {
     sync.request();
     disk.fail_next(FaultOp::SyncData, ".wal", io::ErrorKind::Other, 1);
     assert!(matches!(sync.sync_due(), Synced::Failed { .. }));
-    // A closing database looks here before the fence is set.
+    // Closing checks this before the fence is set.
     assert!(!sync.is_clean());
 }
 

@@ -22,5 +22,8 @@ fn outputs_are_cut_where_they_would_overlap_too_much() {
         output_bytes += 1;
     }
     assert_eq!(cuts, [16, 32, 48]);
-    assert!(!cutter.cut_before(&[200], 0), "an output that starts here overlaps nothing before");
+    assert!(
+        !cutter.cut_before(&[200], 0),
+        "an output that starts here overlaps no grandparent before it"
+    );
 }

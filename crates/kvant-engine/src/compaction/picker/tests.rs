@@ -128,7 +128,7 @@ fn level_0_tables_without_overlap_move_together() {
 }
 
 #[test]
-fn an_overfull_level_compacts_its_cheapest_table_and_free_neighbours() {
+fn a_level_over_its_target_compacts_its_cheapest_table_and_neighbours_without_overlap() {
     let level_5 = |overlap: &str| {
         vec![
             (5, of_bytes(10, "a", "c", 3000)),
@@ -172,7 +172,7 @@ fn a_small_tree_is_compacted_until_its_space_amplification_is_low() {
 }
 
 #[test]
-fn tables_full_of_tombstones_move_down_and_are_dropped() {
+fn tables_of_tombstones_move_down_and_are_dropped() {
     let bottom = |tombstone_count| (6, of_tombstones(1, "a", "z", tombstone_count));
     assert_eq!(Case::new(&[bottom(5)]).picked(), "none");
     assert_eq!(Case::new(&[bottom(6)]).picked(), "tombstones Merge 6[1] -> 6, bottommost");
@@ -197,7 +197,7 @@ fn tables_full_of_tombstones_move_down_and_are_dropped() {
 }
 
 #[test]
-fn expired_tables_are_dropped_only_if_nothing_older_reappears() {
+fn expired_tables_are_dropped_unless_older_versions_would_reappear() {
     let at = |now_ms, tables: &[(usize, FileMeta)]| Case { now_ms, ..Case::new(tables) }.picked();
     let bottom = (6, of_expiring(1, "c", "d", 10, 500));
     assert_eq!(
@@ -275,8 +275,8 @@ fn random_tree(rng: &mut Rng) -> Simulator {
     tree
 }
 
-/// Decreases with every compaction, so picking terminates: the levels that entries can still move
-/// down, then the entries that can expire.
+/// Decreases with every compaction, so picking terminates: first the number of levels that entries
+/// can still move down, then the number of entries that can expire.
 fn potential(tree: &Simulator) -> (u64, u64) {
     let summary = tree.summary();
     let height = |level: usize| (limits::LEVELS - level) as u64;
@@ -292,7 +292,7 @@ fn is_allowed(plan: &CompactionPlan) {
 }
 
 #[test]
-fn picking_ends_and_no_reader_sees_a_difference() {
+fn picking_terminates_and_does_not_change_visible_records() {
     let mut rng = test_rng();
     for round in 0..400 {
         let mut tree = random_tree(&mut rng);

@@ -51,7 +51,7 @@ fn targets_grow_upward_from_the_last_level() {
 }
 
 #[test]
-fn level_0_never_goes_below_a_level_in_use() {
+fn level_0_is_never_compacted_below_a_level_in_use() {
     let shrunk = shape_of(0, &[(3, 10), (6, 1000)]);
     assert_eq!(shrunk.l0_output_level, 3);
     assert!(shrunk.scores[3] > 1.0, "a level that should be empty is due");
@@ -66,7 +66,7 @@ fn scores_and_debt_grow_with_the_excess() {
 
     let due = shape_of(8, &[(5, 8000), (6, 40_000)]);
     assert_eq!((due.scores[0], due.scores[5]), (2.0, 2.0));
-    // Level 0 with level 5: 16,000. Then 12,000 exceed the target of 4,000, and each byte overlaps
-    // 2.5 bytes of level 6.
+    // Level 0 and level 5 are 16,000 bytes. Then 12,000 bytes exceed the target of 4,000, and each
+    // of them overlaps 2.5 bytes of level 6.
     assert_eq!(due.debt_bytes, 16_000 + 12_000 + 30_000);
 }

@@ -138,7 +138,7 @@ impl Simulator {
         free
     }
 
-    /// Compacts until nothing is worthwhile, or `picks_max` times. Returns the plans.
+    /// Compacts until nothing is due, at most `picks_max` times. Returns the plans.
     pub(crate) fn compact(&mut self, picks_max: usize) -> Vec<CompactionPlan> {
         let mut plans = Vec::new();
         while plans.len() < picks_max

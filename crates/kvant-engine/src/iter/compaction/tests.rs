@@ -21,7 +21,7 @@ fn horizon(snapshots: &[u64], bottommost: bool, now_ms: u64) -> Horizon {
 }
 
 #[test]
-fn readers_see_no_difference_and_nothing_useless_is_kept() {
+fn visible_records_stay_the_same_and_shadowed_versions_are_dropped() {
     let mut rng = test_rng();
     for round in 0..1000 {
         let count = rng.below(60);

@@ -43,10 +43,10 @@ fn only_an_overflow_makes_a_miss_inconclusive() {
     for key in 1..=PROBE_SLOTS_MAX as u64 {
         publish(&index, 3, key * 1000);
     }
-    assert_eq!(find(&index, 3, 99), None, "full, but nothing was left out");
+    assert_eq!(find(&index, 3, 99), None, "the bucket is full but has not overflowed");
     publish(&index, 3, 99_000);
     assert!(matches!(index.find(3, |address| address == 99_000), Known::Nothing));
-    assert_eq!(find(&index, 3, 1), Some(1000), "what is indexed is still found");
+    assert_eq!(find(&index, 3, 1), Some(1000), "indexed nodes are still found");
     assert!(
         matches!(index.find(40, |_| false), Known::Absent),
         "where a slot is free, nothing was left out"
@@ -54,7 +54,7 @@ fn only_an_overflow_makes_a_miss_inconclusive() {
 }
 
 #[test]
-fn an_address_that_does_not_fit_is_left_to_the_search() {
+fn an_address_that_does_not_fit_makes_a_miss_inconclusive() {
     let index = HashIndex::new(64);
     publish(&index, 1, 1 << ADDRESS_BITS);
     publish(&index, 1, 5_000);

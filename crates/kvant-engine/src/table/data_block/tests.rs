@@ -3,7 +3,7 @@ use crate::format::key_hash;
 use crate::format::{SeqNum, ValueKind};
 use kvant_env::rng::Rng;
 
-/// A block of `keys` (user key and sequence number), each with its place as value.
+/// A block of `keys` (user key and sequence number). The value of a key is its index.
 fn build(keys: &[(Vec<u8>, u64)]) -> DataBlock {
     let mut builder = DataBlockBuilder::default();
     let mut previous: &[u8] = b"";
@@ -12,17 +12,17 @@ fn build(keys: &[(Vec<u8>, u64)]) -> DataBlock {
         builder.add(internal, &place.to_le_bytes(), previous, key_hash(key));
         previous = key;
     }
-    DataBlock::new(builder.finish().to_vec()).expect("sound")
+    DataBlock::new(builder.finish().to_vec()).expect("undamaged")
 }
 
 fn get(block: &DataBlock, key: &[u8], seq: u64) -> Option<usize> {
     let target = InternalKeyRef::seek(key, SeqNum(seq));
-    let entry = block.get(target, key_hash(key)).expect("sound")?;
+    let entry = block.get(target, key_hash(key)).expect("undamaged")?;
     Some(usize::from_le_bytes(block.bytes_at(entry.value).try_into().expect("a place")))
 }
 
 #[test]
-fn has_a_hash_index_where_one_helps() {
+fn small_and_crowded_blocks_have_no_hash_index() {
     let numbered =
         |count: u64| (0..count).map(|n| (format!("key{n:06}").into_bytes(), 1)).collect::<Vec<_>>();
     for (count, hashed) in
@@ -37,13 +37,13 @@ fn has_a_hash_index_where_one_helps() {
             assert_eq!(get(&block, &[key, &b"x"[..]].concat(), 1), None);
         }
     }
-    // Versions of few keys: every bucket in use is shared, so there are none.
+    // Versions of few keys share every bucket in use, so the block has no index.
     let versions: Vec<_> = (0..100).map(|n| (vec![n / 50], 100 - u64::from(n))).collect();
     assert_eq!(build(&versions).bucket_count, 0);
 }
 
 #[test]
-fn random_blocks_answer_as_a_linear_search() {
+fn random_blocks_agree_with_a_linear_search() {
     let seed = crate::table::tests::seed();
     for round in 0..300 {
         let mut rng = Rng::new(seed.wrapping_add(round));
@@ -69,7 +69,7 @@ fn random_blocks_answer_as_a_linear_search() {
             });
             let expected = keys.get(at).filter(|found| found.0 == key).map(|_| at);
             assert_eq!(get(&block, &key, seq), expected, "{key:?} at {seq} in {keys:?}");
-            cursor.seek(&block, InternalKeyRef::seek(&key, SeqNum(seq))).expect("sound");
+            cursor.seek(&block, InternalKeyRef::seek(&key, SeqNum(seq))).expect("undamaged");
             assert_eq!(cursor.valid(), at < keys.len());
             if cursor.valid() {
                 assert_eq!(

@@ -28,7 +28,7 @@ fn documented_rows() -> Vec<(f64, u32, f64)> {
 }
 
 #[test]
-fn measured_rates_are_those_of_the_document() {
+fn measured_rates_match_the_document() {
     let rows = documented_rows();
     assert!(rows.len() >= 5);
     for (bits_per_key, probes, per_cent) in rows {
@@ -43,13 +43,12 @@ fn measured_rates_are_those_of_the_document() {
 }
 
 #[test]
-fn chosen_bits_honour_the_rate_for_small_and_large_tables() {
+fn chosen_bits_meet_the_rate_for_small_and_large_tables() {
     for rate in [0.1, 0.01, 0.002] {
         let bits_per_key = bits_per_key_for(rate);
         for key_count in [10_000, 2_000_000] {
             let measured = measured_rate(key_count, bits_per_key, 1_000_000);
-            // Four standard deviations of what a million probes of a filter with exactly this rate
-            // may show.
+            // Four standard deviations of the rate that a million probes measure.
             let noise = 4.0 * (rate / 1e6).sqrt();
             assert!(
                 measured <= rate + noise,
@@ -65,7 +64,7 @@ fn chosen_bits_honour_the_rate_for_small_and_large_tables() {
 }
 
 #[test]
-fn decoding_refuses_what_is_not_a_filter() {
+fn decoding_rejects_malformed_filters() {
     let good = Filter::build(&[1, 2, 3], 10.0).encode();
     assert!(Filter::decode(&good).is_ok());
     let (no_probes, too_many) = ([&good[..64], &[0]].concat(), [&good[..64], &[25]].concat());

@@ -8,7 +8,7 @@ fn random_key(rng: &mut Rng) -> Vec<u8> {
 }
 
 #[test]
-fn separators_separate_and_are_short() {
+fn separators_lie_between_their_keys_and_are_short() {
     let mut rng = Rng::new(crate::table::tests::seed());
     let mut separator = Vec::new();
     for _ in 0..100_000 {
@@ -41,11 +41,11 @@ fn build(keys: &[(Vec<u8>, Option<u64>)]) -> Index {
     for (key, trailer) in keys {
         builder.add(key, *trailer, 10);
     }
-    Index::decode(&builder.finish(), keys.len() as u64 * 10).expect("sound")
+    Index::decode(&builder.finish(), keys.len() as u64 * 10).expect("undamaged")
 }
 
 #[test]
-fn finds_what_a_linear_search_finds() {
+fn searches_agree_with_a_linear_search() {
     let seed = crate::table::tests::seed();
     for round in 0..300 {
         let mut rng = Rng::new(seed.wrapping_add(round));
@@ -85,14 +85,14 @@ fn finds_what_a_linear_search_finds() {
 }
 
 #[test]
-fn refuses_what_is_not_an_index() {
+fn malformed_indexes_are_rejected() {
     let mut builder = IndexBuilder::default();
     builder.add(b"b", None, 10);
     builder.add(b"d", Some(5 << 8), 20);
     builder.add(b"e", None, 30);
     let good = builder.finish();
     assert!(Index::decode(&good, 60).is_ok());
-    assert!(Index::decode(&good, 61).is_err(), "blocks end elsewhere");
+    assert!(Index::decode(&good, 61).is_err(), "the blocks end at another offset");
     for len in 0..good.len() {
         assert!(Index::decode(&good[..len], 60).is_err(), "cut to {len}");
     }

@@ -14,7 +14,7 @@ fn forged(payload: &[u8], compression: Compression) -> Vec<u8> {
 }
 
 #[test]
-fn blocks_read_back_as_written() {
+fn blocks_are_read_as_they_were_written() {
     let mut rng = kvant_env::rng::Rng::new(3);
     let mixed = [rng.bytes(1000), vec![0; 3000]].concat();
     for raw in [&b""[..], b"x", &[7; 100_000], &mixed, &rng.bytes(5000)] {
@@ -27,7 +27,7 @@ fn blocks_read_back_as_written() {
 }
 
 #[test]
-fn a_block_is_valid_at_one_offset() {
+fn a_block_is_valid_only_at_its_offset() {
     let stored = seal(b"payload", Compression::None, 4096);
     assert!(open_owned(stored.clone(), 4096).is_ok());
     assert!(open_owned(stored, 8192).is_err());
@@ -36,8 +36,8 @@ fn a_block_is_valid_at_one_offset() {
 #[test]
 fn impossible_lengths_are_rejected_before_allocation() {
     for compression in [Compression::Lz4, Compression::Zstd] {
-        let sound = seal(&[7; 10_000], compression, 0);
-        let body = &sound[2..sound.len() - BLOCK_TRAILER_BYTES];
+        let undamaged = seal(&[7; 10_000], compression, 0);
+        let body = &undamaged[2..undamaged.len() - BLOCK_TRAILER_BYTES];
         for claimed in [0, 9_999, 10_001, 1 << 29, RAW_BYTES_MAX + 1, u64::MAX] {
             let mut payload = Vec::new();
             varint::put_u64(&mut payload, claimed);

@@ -1,9 +1,9 @@
-//! Damaged tables: every damage is detected or does no harm.
+//! Damaged tables: every damage is detected or harmless.
 
 use super::*;
 use kvant_env::rng::Rng;
 
-/// What a reader can learn from a table.
+/// Everything that a reader obtains from a table.
 #[derive(Debug, PartialEq)]
 struct Contents {
     properties: TableProperties,
@@ -36,16 +36,16 @@ fn every_flipped_byte_is_detected() {
     for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
         let options = TableOptions { block_bytes: 512, compression, filter_bits_per_key: 10.0 };
         let (file, _) = build_with(options, &entries());
-        let sound = file_contents(&*file);
+        let undamaged = file_contents(&*file);
         let keys: Vec<Vec<u8>> = (0..60).map(|n| format!("key{n:03}").into_bytes()).collect();
         let mut keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
         keys.extend([&b""[..], b"absent", b"key0301", b"zzz"]);
         for share in [64 << 20, 0] {
-            let expected = read_all(&sound, &keys, share).expect("sound");
+            let expected = read_all(&undamaged, &keys, share).expect("undamaged");
             assert_eq!(expected.entries, entries());
-            for at in 0..sound.len() {
+            for at in 0..undamaged.len() {
                 for flip in [1u8, 0xff] {
-                    let mut damaged = sound.clone();
+                    let mut damaged = undamaged.clone();
                     damaged[at] ^= flip;
                     let error = match read_all(&damaged, &keys, share) {
                         Err(error) => error,
@@ -69,11 +69,11 @@ fn every_flipped_byte_is_detected() {
 }
 
 #[test]
-fn every_cut_is_detected() {
+fn every_truncation_is_detected() {
     let (file, finished) = build_with(plain(), &entries());
-    let sound = file_contents(&*file);
-    for len in 0..sound.len() {
-        let cut = &sound[..len];
+    let undamaged = file_contents(&*file);
+    for len in 0..undamaged.len() {
+        let cut = &undamaged[..len];
         let kind = open(file_of(cut), roomy()).map(|_| ()).expect_err("cut").kind();
         assert_eq!(kind, ErrorKind::Corruption);
         let expecting_all =
@@ -83,21 +83,21 @@ fn every_cut_is_detected() {
 }
 
 #[test]
-fn a_block_in_the_place_of_another_is_detected() {
-    // Two blocks of equal length, exchanged: each is intact in itself.
+fn exchanged_blocks_are_detected() {
+    // The two blocks have equal lengths, and each is valid at its own offset.
     let entries = [put("a", 1, vec![1; 100]), put("b", 1, vec![2; 100])];
     let (file, finished) = build_with(TableOptions { block_bytes: 64, ..plain() }, &entries);
     assert_eq!(finished.properties.data_block_count, 2);
     let mut contents = file_contents(&*file);
     let block_bytes = finished.properties.raw_data_bytes as usize / 2 + 5;
     contents[..block_bytes * 2].rotate_left(block_bytes);
-    let table = open(file_of(&contents), roomy()).expect("index and footer are sound");
+    let table = open(file_of(&contents), roomy()).expect("index and footer are undamaged");
     let error = get(&table, b"a", 1).expect_err("misplaced");
     assert_eq!((error.kind(), error.offset_bytes()), (ErrorKind::Corruption, Some(0)));
 }
 
 #[test]
-fn a_newer_version_is_refused_by_name() {
+fn a_newer_version_is_rejected_with_both_versions() {
     let (file, _) = build_with(plain(), &entries());
     let mut contents = file_contents(&*file);
     let footer = contents.len() - 56;
@@ -114,12 +114,12 @@ fn random_bytes_in_a_block_that_passes_its_checksum_never_panic() {
     let seed = model::seed();
     let mut rng = Rng::new(seed);
     let (file, _) = build_with(TableOptions { block_bytes: 512, ..plain() }, &entries());
-    let sound = file_contents(&*file);
+    let undamaged = file_contents(&*file);
     let table = open(file, roomy()).expect("open");
     let span = table.pinned_index().expect("pinned").span(0);
     let payload_bytes = span.stored_bytes as usize - 5;
     for _ in 0..5_000 {
-        let mut damaged = sound.clone();
+        let mut damaged = undamaged.clone();
         for _ in 0..=rng.below(3) {
             damaged[rng.below(payload_bytes as u64) as usize] = rng.next_u64() as u8;
         }

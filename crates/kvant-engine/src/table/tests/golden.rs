@@ -35,7 +35,7 @@ fn example_entries() -> Vec<Entry> {
 }
 
 #[test]
-fn the_documented_example_is_what_is_written() {
+fn the_documented_example_is_written() {
     let mut builder = new_builder(plain());
     builder.properties.created_by = "kvant 0.1.0".to_string();
     for entry in example_entries() {
@@ -48,7 +48,7 @@ fn the_documented_example_is_what_is_written() {
 #[test]
 fn the_documented_example_is_read() {
     let table = open(file_of(&documented_bytes()), roomy()).expect("open");
-    table.verify().expect("sound");
+    table.verify().expect("undamaged");
     let mut iter = table.iter(true, Consumer::Iterators);
     iter.seek_to_first().expect("seek");
     assert_eq!(rest_of(&mut iter).expect("iterate"), example_entries());

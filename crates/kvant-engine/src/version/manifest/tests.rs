@@ -240,7 +240,7 @@ fn a_record_of_another_offset_or_manifest_is_rejected() {
 }
 
 #[test]
-fn a_newer_format_is_rejected_by_name() {
+fn a_newer_format_is_rejected_with_both_versions() {
     let (mut contents, _) = encoded(7, &[snapshot(vec![])]);
     contents[8] = 3;
     let crc = crc32c_masked(&[&contents[..20]]);
@@ -334,7 +334,7 @@ fn payloads_outside_the_grammar_are_corruption() {
         assert_corrupt(&error, 24);
         assert!(error.message().contains(expected), "{error}");
     }
-    // The counters, eight bytes, are an edit of their own; every other cut goes through a field.
+    // The counters are the first eight bytes and a valid edit. Every other cut divides a field.
     for len in (0..good.len()).filter(|&len| len != 8) {
         assert_eq!(
             recover_from(&with_payload(&good[..len])).unwrap_err().kind(),
@@ -379,7 +379,7 @@ fn random_payloads_never_panic_and_good_ones_read_back() {
 }
 
 #[test]
-fn a_manifest_grows_until_it_is_overgrown() {
+fn a_manifest_is_overgrown_at_a_multiple_of_its_snapshot() {
     let fs = new_fs();
     let mut writer =
         ManifestWriter::create(&fs, Path::new(DIR), FileNum(7), &snapshot(vec![])).unwrap();

@@ -14,7 +14,7 @@ const NUM: FileNum = FileNum(9);
 #[derive(Clone)]
 struct Written {
     image: Vec<u8>,
-    /// Place of each record, and the synced offset that it states.
+    /// The range of each record, and the synced offset that it states.
     records: Vec<(Range<usize>, u64)>,
 }
 
@@ -50,7 +50,7 @@ fn open(image: &[u8], synced_bytes: u64, first_seq: Option<SeqNum>) -> Result<Wa
     WalReader::open(fs.open(&path).unwrap(), &path, NUM, synced_bytes, first_seq)
 }
 
-/// Reads an image to its end. Returns the places of its records, and how the log ended.
+/// Reads an image to its end. Returns the ranges of its records, and how the log ended.
 fn read(image: &[u8], synced_bytes: u64) -> Result<(Vec<Range<usize>>, WalEnd)> {
     let mut reader = open(image, synced_bytes, Some(SeqNum(1)))?;
     let mut found = Vec::new();

@@ -95,7 +95,7 @@ fn a_torn_file_header_ends_the_history() {
 fn a_missing_log_is_corruption() {
     let error = recover_seqs(&three_logs([0, 0, 0]), &[1, 3]).unwrap_err();
     assert_eq!((error.kind(), error.file()), (ErrorKind::Corruption, Some(path_of(3).as_path())));
-    // Older logs were flushed and removed: at the front nothing is missing.
+    // Older logs may be absent: they were flushed and removed.
     let fs = three_logs([0, 0, 0]);
     let nums = [FileNum(2), FileNum(3)];
     let mut first = None;

@@ -47,7 +47,7 @@ fn overwriting_keeps_space_and_write_amplification_low() {
 }
 
 #[test]
-fn a_small_tree_is_not_rewritten_to_free_little_space() {
+fn a_small_tree_is_not_rewritten_for_a_small_gain_of_space() {
     let bytes_min = 2 * MEMTABLE_ENTRIES as u64 * ENTRY_BYTES;
     let written = |space_amplification_bytes_min| {
         let mut tree = Simulator::new(
@@ -77,7 +77,7 @@ fn a_sequential_fill_writes_every_byte_once() {
 }
 
 #[test]
-fn one_compaction_reads_little_of_a_large_tree() {
+fn one_compaction_reads_a_small_share_of_a_large_tree() {
     let mut rng = test_rng();
     let mut tree = simulator();
     let workload = Workload::Uniform { key_count: 100_000 };
@@ -127,7 +127,7 @@ fn tables_of_equal_expiry_are_dropped_without_being_read() {
     let plans = tree.compact(usize::MAX);
     assert_eq!(plans.iter().filter(|plan| plan.kind == PlanKind::Drop).count(), 1);
     assert_eq!(plans[0].inputs.iter().map(|(_, nums)| nums.len()).sum::<usize>(), 20, "{plans:?}");
-    assert_eq!(tree.written_bytes, written_bytes, "the rest at most moves");
+    assert_eq!(tree.written_bytes, written_bytes, "the other tables at most move");
     tree.now_ms = 1039;
     tree.compact(usize::MAX);
     assert!(tree.summary().levels.iter().all(Vec::is_empty), "\n{tree}");
@@ -183,7 +183,7 @@ fn small_steps_empty_a_full_level_0() {
 }
 
 #[test]
-fn a_hopeful_room_counts_on_tombstones() {
+fn a_hopeful_room_assumes_that_tombstones_free_space() {
     let mut tree = simulator();
     let all: Vec<_> = (0..1000).map(|key| (key, Write::Put)).collect();
     assert!(tree.place(BOTTOM, &all));
@@ -205,7 +205,7 @@ fn a_hopeful_room_counts_on_tombstones() {
 }
 
 #[test]
-fn tables_of_tombstones_go_first() {
+fn tables_of_tombstones_are_compacted_first() {
     let mut tree = simulator();
     let puts = |keys: std::ops::Range<u64>| keys.map(|key| (key, Write::Put)).collect::<Vec<_>>();
     assert!(tree.place(BOTTOM, &puts(0..1000)));

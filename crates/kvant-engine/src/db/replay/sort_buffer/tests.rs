@@ -61,7 +61,7 @@ fn buffered_and_single_inserts_make_the_same_memtable() {
     for _ in 0..200 {
         let shared_bytes = rng.below(40) as usize;
         let shared = rng.bytes(shared_bytes);
-        // Few different bytes, zero among them: padding must not be taken for a key's own bytes.
+        // Few different bytes, zero among them: padding must differ from bytes of the key.
         let (symbols, len_max) = (1 + rng.below(3), 1 + rng.below(100));
         let key = |rng: &mut Rng| {
             let len = 1 + rng.below(len_max);
@@ -75,9 +75,9 @@ fn buffered_and_single_inserts_make_the_same_memtable() {
 }
 
 #[test]
-fn keys_that_differ_only_late_are_sorted() {
+fn keys_with_long_common_prefixes_are_sorted() {
     let len = 144;
-    // Key `n` is the same as its neighbours up to byte `n`: most handles are equal.
+    // Key `n` equals its neighbours up to byte `n`, so most handles are equal.
     let mut keys: Vec<Vec<u8>> =
         (0..len).map(|n| (0..len).map(|at| u8::from(at >= n)).collect()).collect();
     keys.extend(keys.clone());

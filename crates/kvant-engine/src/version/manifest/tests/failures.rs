@@ -1,4 +1,4 @@
-//! Appends that fail half-way.
+//! Appends that fail after a part of their work.
 
 use super::*;
 use kvant_env::{DirEntry, File, FileLock};
@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// What fails next; each stays set until it is cleared.
+/// The operations that fail; each flag stays set until it is cleared.
 #[derive(Default)]
 struct Cues {
     /// Writes store all their bytes and then fail.
@@ -120,7 +120,7 @@ fn recovered(fs: &dyn Fs) -> Vec<u64> {
 }
 
 #[test]
-fn a_failed_write_is_rolled_back_and_the_writer_goes_on() {
+fn a_failed_write_is_rolled_back_and_the_next_append_succeeds() {
     let (fs, cues) = failing_fs();
     let mut writer =
         ManifestWriter::create(&fs, Path::new(DIR), FileNum(7), &snapshot(vec![])).unwrap();
@@ -138,7 +138,7 @@ fn a_failed_write_is_rolled_back_and_the_writer_goes_on() {
 }
 
 #[test]
-fn a_record_of_unknown_fate_fences_the_writer() {
+fn a_record_of_unknown_outcome_fences_the_writer() {
     for (write, sync, set_len) in [(false, true, false), (true, true, false), (true, false, true)] {
         let (fs, cues) = failing_fs();
         let mut writer =
@@ -157,7 +157,7 @@ fn a_record_of_unknown_fate_fences_the_writer() {
 }
 
 #[test]
-fn a_manifest_that_cannot_be_made_leaves_the_older_one_current() {
+fn a_failed_creation_leaves_the_older_manifest_current() {
     let (fs, cues) = failing_fs();
     let dir = Path::new(DIR);
     ManifestWriter::create(&fs, dir, FileNum(7), &snapshot(vec![(0, table(1, "a", "b"))])).unwrap();
