@@ -20,6 +20,9 @@ const FILES_MIN: u64 = 16;
 const CONNECTIONS_MIN: u64 = 4;
 
 /// Raises the soft limit to the hard one, and returns the number of connections that fit.
+///
+/// # Errors
+/// The limit is too low; the message says what to do.
 pub(crate) fn room_for_connections(selectors: usize) -> io::Result<usize> {
     let limit = raise_descriptor_limit(u64::MAX);
     let needed = OWN + OF_SELECTOR * selectors as u64 + FILES_MIN;
