@@ -26,7 +26,6 @@ mod affinity;
 mod config;
 mod conn;
 mod counters;
-#[expect(unsafe_code, reason = "the resource limits of the process have no safe interface in std")]
 mod descriptors;
 mod http;
 mod key;

@@ -159,7 +159,7 @@ impl Queue {
             }
         };
         Queue {
-            queue_wait_max_ns: u64::try_from(config.queue_wait_max.as_nanos()).unwrap_or(u64::MAX),
+            queue_wait_max_ns: duration::ns(config.queue_wait_max),
             lines: Class::ALL.map(line),
             config,
             request_count: 0,
