@@ -10,7 +10,6 @@ use kvant_base::Result;
 pub(crate) trait InternalIterator: Send {
     /// Whether the cursor stands on an entry.
     fn valid(&self) -> bool;
-    /// Positions at the first entry.
     fn seek_to_first(&mut self) -> Result<()>;
     /// Positions at the first entry at or after `target`.
     fn seek(&mut self, target: InternalKeyRef<'_>) -> Result<()>;

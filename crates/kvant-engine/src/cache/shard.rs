@@ -16,7 +16,6 @@ use std::sync::Arc;
 
 /// The small queue holds one part in this many of the shard, as in the paper.
 const SMALL_SHARE: u64 = 10;
-/// Largest use count.
 const USES_MAX: u8 = 3;
 
 pub(super) struct Shard<V> {

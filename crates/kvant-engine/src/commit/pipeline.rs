@@ -30,7 +30,6 @@ pub(crate) trait CommitEnv: Send + Sync {
     /// The log and the memtable that are being written. Only the leader uses it.
     type Writer: Send;
 
-    /// An error once writes are fenced.
     fn check_writable(&self) -> Result<()>;
     /// Fences writes, unless that has happened. Returns the first cause.
     fn fence(&self, cause: Error) -> Error;
@@ -43,7 +42,6 @@ pub(crate) trait CommitEnv: Send + Sync {
     /// `OutcomeUnknown`: the record may be in the log. Otherwise nothing of it is.
     fn append(&self, writer: &mut Self::Writer, group: Group<'_>, first_seq: SeqNum)
     -> Result<u64>;
-    /// Inserts a group that is in the log into the memtable.
     fn insert(&self, writer: &mut Self::Writer, group: Group<'_>, first_seq: SeqNum);
     /// Shows readers everything up to `last_seq`.
     fn publish(&self, last_seq: SeqNum);

@@ -60,7 +60,6 @@ impl CommitQueue {
 pub(crate) struct Group<'a> {
     pending: &'a [Pending],
     pub(crate) op_count: usize,
-    /// Encoded size.
     pub(crate) bytes: usize,
 }
 

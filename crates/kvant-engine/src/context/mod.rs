@@ -64,7 +64,6 @@ impl Context {
         }
     }
 
-    /// `Closed` once the database has been closed.
     #[inline]
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.is_closed() {
@@ -96,7 +95,6 @@ impl Context {
         }
     }
 
-    /// The first cause, once writes are fenced.
     pub(crate) fn fence_cause(&self) -> Option<&Error> {
         self.fence_cause.get()
     }

@@ -6,10 +6,7 @@
 //!
 //! Each knows only those above it in this list, and all share a [`Context`].
 //!
-//! Lock order, outermost first: `checkpointing`, `versions`, `writer` (the pipeline's leader),
-//! `prepared_wal`, the super-version's, the gate's, the log sync's. No lock is held while a file is
-//! read, written or synced, except `writer` (one log write), `versions` (one manifest edit and its
-//! sync), `prepared_wal` (making a log file) and `checkpointing`.
+//! The order of the locks is in `docs/architecture.md`.
 
 use crate::commit::admission::Admission;
 use crate::commit::log::Log;

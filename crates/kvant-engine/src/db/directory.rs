@@ -56,7 +56,6 @@ pub(super) fn create_dir(env: &Env, dir: &Path) -> Result<()> {
     env.fs.sync_dir(parent).map_err(|e| Error::io("sync", parent, e))
 }
 
-/// The directory that holds the name of `path`.
 pub(crate) fn parent_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -11,7 +11,6 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// The cache of decoded blocks that all tables share.
 pub(crate) type BlockCache = crate::cache::Cache<Block>;
 
 pub(crate) enum Block {
@@ -51,7 +50,6 @@ pub(crate) struct FoundEntry {
     pub(crate) seq: SeqNum,
     pub(crate) kind: ValueKind,
     pub(super) block: Arc<Block>,
-    /// Where the stored value is in `block`.
     pub(super) value: Range<usize>,
 }
 

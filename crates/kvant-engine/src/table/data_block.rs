@@ -53,7 +53,6 @@ pub(crate) struct DataBlock {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct BlockEntry {
     pub(super) trailer: u64,
-    /// Where the stored value is in the block.
     pub(super) value: Range<usize>,
 }
 
@@ -121,7 +120,6 @@ impl DataBlock {
         self.scan_for(target, self.restart(restart)?)
     }
 
-    /// [`DataBlock::get`] from the restart at `place` on.
     #[inline]
     fn scan_for(&self, target: InternalKeyRef<'_>, mut place: Place) -> Parsed<Option<BlockEntry>> {
         let mut matched = 0;

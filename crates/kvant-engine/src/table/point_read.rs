@@ -108,7 +108,6 @@ impl PointRead {
         PointRead { wait, trace: ReadTrace::default() }
     }
 
-    /// Reads a block as stored.
     pub(super) fn fetch(&self, file: FileReader<'_>, span: BlockSpan) -> PointResult<Vec<u8>> {
         match self.wait {
             Wait::UpTo(bytes_max) if span.stored_bytes <= bytes_max => Ok(file.read(span)?),

@@ -176,7 +176,6 @@ impl Table {
         self.index.as_ref()
     }
 
-    /// The index through the cache.
     pub(super) fn index_block(&self, read: &mut PointRead) -> PointResult<Arc<Block>> {
         self.metadata_block(self.footer.index, read, |payload| {
             Ok(Block::Index(decode_index(payload, &self.footer, &self.properties)?))

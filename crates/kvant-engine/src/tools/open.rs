@@ -11,7 +11,6 @@ use kvant_env::{Env, FileLock};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Memory budget of a tool, in bytes.
 pub(super) const TOOL_MEMORY_BYTES: u64 = 256 << 20;
 
 pub(super) fn open_db(env: &Env, dir: &Path) -> Result<Db> {

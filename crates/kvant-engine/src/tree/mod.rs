@@ -47,7 +47,6 @@ pub(crate) struct VersionState {
     pub(crate) manifest: ManifestWriter,
     /// Largest sequence number in a table.
     pub(crate) last_seq: SeqNum,
-    /// The oldest log that is needed.
     pub(crate) oldest_wal: FileNum,
     /// The logs from there on, as far as the manifest knows them.
     pub(crate) logs: KnownLogs,

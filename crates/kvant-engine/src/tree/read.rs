@@ -36,7 +36,6 @@ impl Lookup {
     }
 }
 
-/// Where a read found the newest version of its key.
 enum Source {
     Memtable,
     Table,

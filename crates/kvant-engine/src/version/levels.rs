@@ -26,7 +26,6 @@ impl HasMeta for FileMeta {
     }
 }
 
-/// A tree to which edits are applied.
 #[derive(Clone, Debug)]
 pub(super) struct Tree<F> {
     levels: Levels<F>,
