@@ -12,6 +12,7 @@
 use super::work::{Ticket, Work};
 use crate::admission::{Class, Control, Refusal};
 use crate::config::{Overload, ServerConfig};
+use kvant_base::duration;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
