@@ -175,7 +175,7 @@ impl<E: CommitEnv> Pipeline<E> {
     pub(crate) fn sync_step(&self) -> SyncStep {
         if let Err(error) = self.env.check_writable() {
             // Groups that were written while the failing sync ran.
-            fail(self.sync.take_waiting(), &error.with_kind(ErrorKind::OutcomeUnknown));
+            self.fail_unsynced(self.sync.take_waiting(), error);
             return SyncStep::Fenced;
         }
         match self.sync.sync_due() {
@@ -189,10 +189,17 @@ impl<E: CommitEnv> Pipeline<E> {
             }
             Synced::Failed { error, done } => {
                 let cause = self.env.fence(error);
-                fail(done, &cause.with_kind(ErrorKind::OutcomeUnknown));
+                self.fail_unsynced(done, cause);
                 SyncStep::Fenced
             }
         }
+    }
+
+    /// Completes groups whose sync failed, after the fence. A close that waits for the sync
+    /// continues first: a completion may wait for the close.
+    fn fail_unsynced(&self, done: Vec<Completion>, cause: Error) {
+        self.sync.synced.notify_all();
+        fail(done, &cause.with_kind(ErrorKind::OutcomeUnknown));
     }
 }
 

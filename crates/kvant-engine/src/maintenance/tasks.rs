@@ -64,8 +64,7 @@ impl Maintenance {
             SyncStep::NotDue(Some(at_ns)) => return Step::IdleUntil(at_ns),
             SyncStep::NotDue(None) => return Step::Idle,
             SyncStep::Synced { has_published: true } => self.context.wake(TaskName::Flush),
-            SyncStep::Synced { has_published: false } => {}
-            SyncStep::Fenced => self.log.sync.synced.notify_all(),
+            SyncStep::Synced { has_published: false } | SyncStep::Fenced => {}
         }
         self.admission.update_gate();
         match step {
