@@ -1,0 +1,17 @@
+//! The lab: an experiment as one command.
+//!
+//! A *plan* (TOML) names subjects (servers), data, workloads and phases. *Conduct* runs them,
+//! interleaved and watched, and leaves a run directory ([`record`]). *Analysis* reads the directory
+//! and computes every figure ([`model::Report`]). The *report* renders that as a page, Markdown and
+//! JSON.
+//!
+//! Invariants:
+//! 1. The rooms meet in data alone: `conduct` writes a run directory, `analyse` reads it, `report`
+//!    renders a [`model::Report`]. A report can be rebuilt from its directory at any time.
+//! 2. The lab knows the generator and profiles, not the engine: every subject is a process or a URL
+//!    that speaks HTTP.
+//! 3. A disturbed attempt is never part of a figure.
+
+pub mod model;
+pub mod plan;
+pub mod record;

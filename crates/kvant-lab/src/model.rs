@@ -1,0 +1,410 @@
+//! The report of a run as data: every figure and every sentence, before anything is drawn.
+//!
+//! `analyse` computes it, `report` renders it, `report.json` is it. The page gets the same JSON.
+//!
+//! Invariants:
+//! 1. Every figure comes from valid attempts only, and says from how many.
+//! 2. Units stand last in names: `_ns`, `_ms`, `_per_s`, `_bytes`; `_part` is a share of 1.
+//! 3. Sentences exist in English and Russian ([`Text`]); names, units and figures do not differ.
+
+use crate::record::{Attempt, Axis, Case, Run};
+use serde::{Deserialize, Serialize};
+
+/// The value of [`Report::format`].
+pub const FORMAT: &str = "kvant-lab-report";
+/// The value of [`Report::version`].
+pub const VERSION: u32 = 1;
+
+/// A sentence in both languages.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Text {
+    /// English.
+    pub en: String,
+    /// Russian.
+    pub ru: String,
+}
+
+/// Everything that a report shows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Always [`FORMAT`].
+    pub format: String,
+    /// Version of the fields.
+    pub version: u32,
+    /// The run, as in `run.json`.
+    pub run: Run,
+    /// All attempts, with those that do not count.
+    pub attempts: Vec<Attempt>,
+    /// The result in three sentences.
+    pub verdict: Vec<Text>,
+    /// What limits the trust in the result: cut short, shortened, disturbed, generator-bound.
+    pub warnings: Vec<Text>,
+    /// Machine, placement, subjects and data: name and value.
+    pub environment: Vec<(Text, String)>,
+    /// Breaking points: one for each case that searches, and for each case of factors.
+    pub maxima: Vec<Maximum>,
+    /// Throughput-latency curves, one for each subject, cell and workload that has points.
+    pub curves: Vec<Curve>,
+    /// Figures of each case that has valid attempts.
+    pub figures: Vec<Figures>,
+    /// Ratios between subjects, of pairs of repeats.
+    pub comparisons: Vec<Comparison>,
+    /// Tables of sweeps.
+    pub sweeps: Vec<Sweep>,
+    /// Percentile spectra: merged valid attempts of each case that holds a rate.
+    pub spectra: Vec<Spectrum>,
+    /// Cost by activity and stage of each case with a recording.
+    pub layers: Vec<Layers>,
+    /// Time lines: the median valid attempt of each case, the most interesting first.
+    pub time_lines: Vec<TimeLine>,
+    /// Figures of others beside ours.
+    pub known: Vec<KnownRow>,
+    /// Findings by rule.
+    pub observations: Vec<Observation>,
+    /// wrk2's text of each case: what `kvant load -L` would have printed.
+    pub wrk2: Vec<Block>,
+    /// Raw files, relative to the run directory.
+    pub files: Vec<String>,
+}
+
+/// A value from several attempts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Median of the repeats.
+    pub median: f64,
+    /// Least of the repeats.
+    pub min: f64,
+    /// Greatest of the repeats.
+    pub max: f64,
+    /// Repeats.
+    pub count: usize,
+}
+
+/// The highest rate that held.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Maximum {
+    /// [`Case::id`].
+    pub case: usize,
+    /// Requests per second over the repeats; `None` if no rate held.
+    pub rate_per_s: Option<Measured>,
+    /// 95 % interval of the median of repeats, if there are enough of them; else the range between
+    /// the highest rate that held and the lowest that failed.
+    pub interval_per_s: Option<(f64, f64)>,
+    /// Responses per second of the closed loop.
+    pub saturation_per_s: Option<Measured>,
+    /// Whether longer runs confirmed it in all repeats.
+    pub is_confirmed: bool,
+    /// `server`, `generator` or `none`, of the repeat with the median rate.
+    pub limit: String,
+    /// Why the next rate failed.
+    pub reasons: Vec<String>,
+}
+
+/// Offered rate against latency.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Curve {
+    /// Name of the subject.
+    pub subject: String,
+    /// Value of each axis.
+    pub cell: Vec<String>,
+    /// Name of the workload.
+    pub workload: String,
+    /// By offered rate.
+    pub points: Vec<CurvePoint>,
+    /// The universal scalability law, if the points are over connections and it fits.
+    pub usl: Option<Usl>,
+    /// Why there is no law, or how well it fits.
+    pub usl_text: Text,
+}
+
+/// A measured rate.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CurvePoint {
+    /// Planned requests per second; 0 for a closed loop.
+    pub offered_per_s: f64,
+    /// Responses per second.
+    pub achieved_per_s: f64,
+    /// Response time.
+    pub p50_ns: u64,
+    /// Response time.
+    pub p99_ns: u64,
+    /// Response time.
+    pub p999_ns: u64,
+    /// Response time.
+    pub max_ns: u64,
+    /// Whether the rate held; `None` if it was not judged.
+    pub holds: Option<bool>,
+    /// [`Attempt::number`].
+    pub attempt: u32,
+}
+
+/// `X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1))` (Gunther, 1993).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usl {
+    /// Responses per second at a concurrency of 1.
+    pub lambda: f64,
+    /// Contention.
+    pub sigma: f64,
+    /// Coherency.
+    pub kappa: f64,
+    /// Coefficient of determination.
+    pub r2: f64,
+    /// Concurrency with the highest throughput, if there is one.
+    pub peak: Option<f64>,
+}
+
+/// The figures of a case.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// [`Case::id`].
+    pub case: usize,
+    /// Valid attempts.
+    pub attempts: Vec<u32>,
+    /// Attempts that do not count.
+    pub disturbed: usize,
+    /// Planned requests per second.
+    pub planned_per_s: Option<f64>,
+    /// Responses per second.
+    pub achieved_per_s: Measured,
+    /// Responses with an error, as a part of all.
+    pub errors_part: Measured,
+    /// Response times, in nanoseconds, unanswered requests included: mean, p50, p75, p90, p99,
+    /// p99.9, p99.99, max.
+    pub response_ns: Vec<(String, Measured)>,
+    /// Service time p99, in nanoseconds.
+    pub service_p99_ns: Measured,
+    /// The generator's lateness p99, in nanoseconds.
+    pub send_lag_p99_ns: Measured,
+    /// CPU time of the subject per response, in nanoseconds.
+    pub cpu_per_request_ns: Option<Measured>,
+    /// The same with its work until it was idle again.
+    pub cpu_with_later_work_ns: Option<Measured>,
+    /// Greatest resident memory of the subject.
+    pub rss_max_bytes: Option<Measured>,
+    /// Bytes that the subject wrote to the disk per response.
+    pub disk_written_per_request_bytes: Option<Measured>,
+    /// Bytes written to the disk by bytes of keys and values put, of a Kvant.
+    pub write_amplification: Option<Measured>,
+    /// Context switches of the subject per response, of both kinds.
+    pub switches_per_request: Option<Measured>,
+    /// Goodput (2xx, and what the plan accepts) per second.
+    pub goodput_per_s: Measured,
+    /// The other operations of the same run, if the workload mixes them: name and p99 in
+    /// nanoseconds.
+    pub ops: Vec<OpFigures>,
+}
+
+/// The figures of one kind of requests within a case.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OpFigures {
+    /// Such as `get`.
+    pub name: String,
+    /// Requests per second.
+    pub achieved_per_s: Measured,
+    /// Response time.
+    pub p50_ns: Measured,
+    /// Response time.
+    pub p99_ns: Measured,
+    /// Response time.
+    pub p999_ns: Measured,
+    /// Responses by status over all valid attempts.
+    pub statuses: Vec<(u16, u64)>,
+}
+
+/// The ratio of a figure of two subjects in the same cell, workload and phase.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The first subject of the plan.
+    pub base: String,
+    /// Another one.
+    pub other: String,
+    /// Value of each axis.
+    pub cell: Vec<String>,
+    /// Workload.
+    pub workload: String,
+    /// Phase.
+    pub phase: String,
+    /// `rate_max`, `cpu_per_request`, `p99`, `p99.9`.
+    pub figure: String,
+    /// Other by base: median, least and greatest of the ratios of neighbouring repeats.
+    pub ratio: Measured,
+}
+
+/// A table over the axes of a sweep.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sweep {
+    /// Subject.
+    pub subject: String,
+    /// Workload.
+    pub workload: String,
+    /// Phase.
+    pub phase: String,
+    /// `rate_max`, `achieved`, `p99` or `cpu_per_request`.
+    pub figure: String,
+    /// Unit: `/s` or `ns`.
+    pub unit: String,
+    /// Whether more is better.
+    pub more_is_better: bool,
+    /// The axes.
+    pub axes: Vec<Axis>,
+    /// Value of each axis, and the figure.
+    pub cells: Vec<(Vec<String>, Option<Measured>)>,
+    /// The best cell.
+    pub best: Option<Vec<String>>,
+}
+
+/// Percentiles of the response time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spectrum {
+    /// [`Case::id`].
+    pub case: usize,
+    /// What is on it: `response`, `service`, or an operation.
+    pub what: String,
+    /// `1 / (1 - percentile)` and the value in nanoseconds, ascending.
+    pub points: Vec<(f64, u64)>,
+    /// Values in the histogram.
+    pub count: u64,
+}
+
+/// CPU time, allocation and waits per response, by activity and stage.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Layers {
+    /// [`Case::id`].
+    pub case: usize,
+    /// [`Attempt::number`] of the recording.
+    pub attempt: u32,
+    /// By activity and stage.
+    pub rows: Vec<LayerRow>,
+}
+
+/// See [`Layers`]; all values per response.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LayerRow {
+    /// Such as `put`.
+    pub activity: String,
+    /// Such as `wal`.
+    pub stage: String,
+    /// CPU time.
+    pub cpu_ns: f64,
+    /// Bytes allocated.
+    pub allocated_bytes: f64,
+    /// Time waited by kind, without idle.
+    pub waits_ns: Vec<(String, f64)>,
+}
+
+/// One attempt over time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TimeLine {
+    /// [`Case::id`].
+    pub case: usize,
+    /// [`Attempt::number`].
+    pub attempt: u32,
+    /// Monotonic time of 0, in nanoseconds: the begin of the measured time.
+    pub start_ns: u64,
+    /// Length, in nanoseconds.
+    pub length_ns: u64,
+    /// Lower bounds of the rows of the heat map, in nanoseconds, on a logarithmic scale, and the
+    /// upper bound of the last row.
+    pub rows_ns: Vec<u64>,
+    /// Columns in order of time.
+    pub columns: Vec<LatencyColumn>,
+    /// Lines over time.
+    pub series: Vec<Series>,
+    /// Events of the subject.
+    pub lanes: Vec<Lane>,
+    /// File of the recording, relative to the run directory, if there is one. The page embeds it.
+    pub recording: Option<String>,
+}
+
+/// An interval of the load.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LatencyColumn {
+    /// Since the start of the time line, in nanoseconds.
+    pub start_ns: u64,
+    /// Likewise.
+    pub end_ns: u64,
+    /// Requests completed.
+    pub completed: u64,
+    /// Requests planned.
+    pub planned: u64,
+    /// Requests due and unsent at the end.
+    pub backlog: u64,
+    /// Failures.
+    pub errors: u64,
+    /// Response time, in nanoseconds.
+    pub p50_ns: u64,
+    /// Response time.
+    pub p99_ns: u64,
+    /// Response time.
+    pub max_ns: u64,
+    /// Index of a row and requests in it; rows without requests are left out.
+    pub counts: Vec<(u32, u64)>,
+}
+
+/// A quantity over time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Such as `server_cpu`, `memory`, `disk_written`, `l0_tables`, `memtable_bytes`, `debt_bytes`.
+    pub name: String,
+    /// In words.
+    pub title: Text,
+    /// `part`, `bytes`, `bytes/s`, `/s`, or empty for a number.
+    pub unit: String,
+    /// Time since the start of the time line in nanoseconds, and value.
+    pub points: Vec<(u64, f64)>,
+}
+
+/// Events of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lane {
+    /// Such as `flush`, `compaction`, `stall`, `fsync`; `stolen`, `others` for the machine.
+    pub name: String,
+    /// Start and end since the start of the time line in nanoseconds, and words.
+    pub spans: Vec<(u64, u64, String)>,
+}
+
+/// A figure of another report beside ours.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KnownRow {
+    /// What it is.
+    pub what: String,
+    /// Such as `p99`.
+    pub figure: String,
+    /// `/s` or `ms`.
+    pub unit: String,
+    /// Theirs.
+    pub theirs: f64,
+    /// Where it comes from.
+    pub source: String,
+    /// Ours: subject and value. Empty if nothing was measured.
+    pub ours: Vec<(String, f64)>,
+}
+
+/// A finding.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Observation {
+    /// Name of the rule.
+    pub rule: String,
+    /// The finding.
+    pub text: Text,
+    /// Cases that it is about.
+    pub cases: Vec<usize>,
+}
+
+/// Text of fixed width.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Block {
+    /// [`Case::id`].
+    pub case: usize,
+    /// [`Attempt::number`].
+    pub attempt: u32,
+    /// The text.
+    pub text: String,
+}
+
+impl Report {
+    /// The case with that number.
+    pub fn case(&self, id: usize) -> &Case {
+        &self.run.cases[id]
+    }
+}

@@ -1,0 +1,305 @@
+//! The run directory: what an experiment leaves on disk.
+//!
+//! ```text
+//! DIR/plan.toml            the plan as given
+//! DIR/run.json             Run, replaced atomically whenever it changes
+//! DIR/journal.jsonl        one Attempt a line, appended when the attempt has ended
+//! DIR/attempts/0007/
+//!   load.json              kvant_load::report::json::ResultFile
+//!   load.hlog              interval log, one line an interval, operation and kind of latency
+//!   beside.json, .hlog     the same of the load beside it, if the phase has one
+//!   watch.json             Watch
+//!   stats.json             Vec<StatsSample>, if the subject is a Kvant
+//!   events.json            Vec<EventFacts>, likewise
+//!   profile.kprof          recording of the subject, likewise
+//! DIR/report.html, report.md, report.json
+//! ```
+//!
+//! Invariants:
+//! 1. All times with `_ns` are nanoseconds of the machine's monotonic clock, which generator,
+//!    server, events and recordings share. A remote subject's times are converted, and
+//!    [`SubjectFacts::clock_error_ns`] bounds the error.
+//! 2. Counters in samples are cumulative; readers take differences.
+//! 3. Within a version fields are added, never renamed or redefined.
+
+use kvant_load::report::json::HostFacts;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The value of [`Run::format`].
+pub const FORMAT: &str = "kvant-lab-run";
+/// The value of [`Run::version`].
+pub const VERSION: u32 = 1;
+
+/// An experiment: what is to be run, and how far it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Always [`FORMAT`].
+    pub format: String,
+    /// Version of the fields.
+    pub version: u32,
+    /// Version of the program that wrote it.
+    pub program_version: String,
+    /// Name of the plan: its file name without `.toml`.
+    pub plan: String,
+    /// What the plan says of itself in one line.
+    pub title: String,
+    /// CRC-32C of `plan.toml`, in hexadecimal. A run is resumed only with an unchanged plan.
+    pub plan_checksum: String,
+    /// Wall time of the start, in milliseconds since 1970.
+    pub started_wall_ms: u64,
+    /// Wall time of the end.
+    pub ended_wall_ms: Option<u64>,
+    /// How far it is.
+    pub state: RunState,
+    /// What `--quick` shortened, a sentence each; empty without it.
+    pub shortened: Vec<String>,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// The machine of the generator.
+    pub host: HostFacts,
+    /// CPUs of subjects; empty: any.
+    pub server_cpus: Vec<u32>,
+    /// CPUs of the generator; empty: any.
+    pub generator_cpus: Vec<u32>,
+    /// Objectives of searches, such as `p99<5ms`.
+    pub objectives: Vec<String>,
+    /// Repeats of each case.
+    pub repeats: u32,
+    /// The servers.
+    pub subjects: Vec<SubjectFacts>,
+    /// What the subjects store; `None` if the plan fills nothing.
+    pub data: Option<DataFacts>,
+    /// The workloads.
+    pub workloads: Vec<WorkloadFacts>,
+    /// Axes of the sweep, in the order of the plan.
+    pub sweep: Vec<Axis>,
+    /// Everything that is run, in the order of the first repeat.
+    pub cases: Vec<Case>,
+    /// Figures of others to print beside the measured ones.
+    pub known: Vec<Known>,
+}
+
+/// How far a run is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "state")]
+pub enum RunState {
+    /// Being conducted, or its process ended without a word.
+    Running,
+    /// All cases were run.
+    Complete,
+    /// Ended early.
+    Interrupted {
+        /// Why, in a sentence.
+        reason: String,
+    },
+}
+
+/// A server under test.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SubjectFacts {
+    /// Its name in the plan.
+    pub name: String,
+    /// `kvant`, `command` or `url`.
+    pub kind: String,
+    /// Its command line, or its URL.
+    pub command: String,
+    /// What it says of its version, if it says it.
+    pub version: Option<String>,
+    /// Bound of the error of its times, in nanoseconds; 0 on this machine.
+    pub clock_error_ns: u64,
+}
+
+/// The data that a subject is filled with.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DataFacts {
+    /// Keys, sizes and the rest in words, such as `1,000,000 keys of 12 bytes, values of 12 bytes`.
+    pub text: String,
+    /// Keys.
+    pub key_count: u64,
+    /// CRC-32C over the settings and a sample of records read back, in hexadecimal: equal data have
+    /// equal fingerprints.
+    pub fingerprint: String,
+    /// Seconds that the fill took, by subject.
+    pub fill_s: BTreeMap<String, f64>,
+}
+
+/// Requests of one kind or mixture.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WorkloadFacts {
+    /// Its name in the plan.
+    pub name: String,
+    /// What makes the requests, such as `workload get --keys 1M` or `script get.lua`.
+    pub requests: String,
+    /// Connections of the generator.
+    pub connection_count: usize,
+    /// Threads of the generator.
+    pub thread_count: usize,
+}
+
+/// A setting of the subject, or a parameter of the load, that takes several values.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Axis {
+    /// Such as `workers`.
+    pub name: String,
+    /// The values as text, in the order of the plan.
+    pub values: Vec<String>,
+}
+
+/// A combination of subject, sweep cell, workload and phase.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Case {
+    /// Its index in [`Run::cases`].
+    pub id: usize,
+    /// Name of the subject.
+    pub subject: String,
+    /// Value of each axis, in the order of [`Run::sweep`].
+    pub cell: Vec<String>,
+    /// Name of the workload.
+    pub workload: String,
+    /// Name of the phase in the plan.
+    pub phase: String,
+    /// What is done.
+    pub kind: PhaseKind,
+    /// Planned requests per second, if the plan says it; a share of a maximum is resolved later, in
+    /// [`Attempt::rate_per_s`].
+    pub rate_per_s: Option<f64>,
+    /// The measured time of a run, or of a step of a search, in nanoseconds.
+    pub duration_ns: u64,
+}
+
+kvant_base::named_enum! {
+    /// What a phase does.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum PhaseKind {
+        /// Holds a rate.
+        #[default]
+        Hold = "hold",
+        /// Searches for the highest rate that holds the objectives.
+        FindMax = "find-max",
+        /// Several rates, one after the other, without a pause: a result with several phases.
+        Steps = "steps",
+        /// A rate that changes linearly.
+        Ramp = "ramp",
+        /// Factors of the maximum, beyond it too.
+        Factors = "factors",
+        /// No plan: each connection sends when it has its response.
+        Closed = "closed",
+        /// An external program is the generator.
+        Command = "command",
+    }
+}
+
+/// One execution of a case.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// Number over all attempts, from 1; names the directory.
+    pub number: u32,
+    /// [`Case::id`].
+    pub case: usize,
+    /// From 1 to [`Run::repeats`].
+    pub repeat: u32,
+    /// From 1; above 1 if earlier ones of this case and repeat do not count.
+    pub try_count: u32,
+    /// Begin, monotonic.
+    pub start_ns: u64,
+    /// End, monotonic.
+    pub end_ns: u64,
+    /// Begin of the measured time, monotonic: time 0 of `load.hlog` and `load.json`. Of a search:
+    /// of its first phase.
+    pub measure_start_ns: u64,
+    /// Begin, in milliseconds since 1970.
+    pub start_wall_ms: u64,
+    /// The planned rate, if there is one.
+    pub rate_per_s: Option<f64>,
+    /// Whether it counts.
+    pub verdict: AttemptVerdict,
+}
+
+/// Whether an attempt counts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "verdict", content = "why")]
+pub enum AttemptVerdict {
+    /// It counts.
+    Valid,
+    /// Others disturbed the machine, or the generator was late. It is in no figure.
+    Disturbed(String),
+    /// The subject or the load failed. It is in no figure.
+    Failed(String),
+    /// It was ended early. It is in no figure.
+    CutShort(String),
+}
+
+/// The kernel's account of the subject and the machine during an attempt.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Watch {
+    /// From before the load began until it had ended, in order of time.
+    pub samples: Vec<WatchSample>,
+}
+
+/// Cumulative counters at one time, except where noted. What the system does not report is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WatchSample {
+    /// Monotonic.
+    pub at_ns: u64,
+    /// CPU time of the subject's processes.
+    pub server_cpu_ns: Option<u64>,
+    /// Resident memory of the subject (a level, not a counter).
+    pub server_rss_bytes: Option<u64>,
+    /// Bytes that the subject caused to be read from the disk.
+    pub server_read_bytes: Option<u64>,
+    /// Bytes that the subject caused to be written to the disk.
+    pub server_written_bytes: Option<u64>,
+    /// Context switches of the subject: it waited.
+    pub server_voluntary_switches: Option<u64>,
+    /// Context switches of the subject: it was preempted.
+    pub server_involuntary_switches: Option<u64>,
+    /// CPU time of the generator.
+    pub generator_cpu_ns: u64,
+    /// CPU time of all tasks.
+    pub all_cpu_ns: Option<u64>,
+    /// Time that the hypervisor took while a task was ready to run.
+    pub stolen_ns: Option<u64>,
+    /// Time in which a task was ready to run and had no CPU.
+    pub pressure_ns: Option<u64>,
+}
+
+/// A sample of `/v0/stats` of a Kvant.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StatsSample {
+    /// Monotonic.
+    pub at_ns: u64,
+    /// The response.
+    pub stats: serde_json::Value,
+}
+
+/// An event of the subject, with its end if it has one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EventFacts {
+    /// Such as `flush`: see docs/events.md.
+    pub kind: String,
+    /// Monotonic.
+    pub start_ns: u64,
+    /// Monotonic; `None` if it had not ended.
+    pub end_ns: Option<u64>,
+    /// Everything else that the subject says of it.
+    pub fields: BTreeMap<String, serde_json::Value>,
+}
+
+/// A figure of somebody else's report, printed beside ours.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Known {
+    /// Workload that it compares with.
+    pub workload: String,
+    /// Phase that it compares with; empty: any.
+    pub phase: String,
+    /// What it is in words.
+    pub what: String,
+    /// Name of the figure: `rate_max`, `achieved`, `p50`, `p90`, `p99`, `p99.9`, `max`, `mean`.
+    pub figure: String,
+    /// Requests per second, or milliseconds.
+    pub value: f64,
+    /// Where it comes from, such as `seed 002, blocking server`.
+    pub source: String,
+}
