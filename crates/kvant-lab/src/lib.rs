@@ -12,6 +12,7 @@
 //!    that speaks HTTP.
 //! 3. A disturbed attempt is never part of a figure.
 
+pub mod analyse;
 pub mod model;
 pub mod plan;
 pub mod record;

@@ -158,6 +158,9 @@ pub struct Usl {
 pub struct Figures {
     /// [`Case::id`].
     pub case: usize,
+    /// Which of several rates of the case: `80 %` of a search, or the planned rate of a step;
+    /// empty if there is one.
+    pub step: String,
     /// Valid attempts.
     pub attempts: Vec<u32>,
     /// Attempts that do not count.
@@ -258,6 +261,8 @@ pub struct Sweep {
 pub struct Spectrum {
     /// [`Case::id`].
     pub case: usize,
+    /// As in [`Figures`].
+    pub step: String,
     /// What is on it: `response`, `service`, or an operation.
     pub what: String,
     /// `1 / (1 - percentile)` and the value in nanoseconds, ascending.

@@ -1,0 +1,109 @@
+//! Throughput-latency curves, and the universal scalability law over connections.
+
+mod usl;
+
+use super::directory::Measurement;
+use super::statistics::measured;
+use crate::model::{Curve, CurvePoint, Text};
+use crate::record::{Case, Run};
+use kvant_base::Result;
+use kvant_load::report::json::{PhaseResult, ResultFile};
+
+/// Name of the axis over which the law is fitted.
+const CONNECTIONS: &str = "connections";
+
+/// The curve of each subject, cell and workload that has points. `measured` has the measurements of
+/// each case.
+///
+/// # Errors
+/// `Invalid`: a result is malformed.
+pub(super) fn curves(run: &Run, of_cases: &[(&Case, Vec<Measurement>)]) -> Result<Vec<Curve>> {
+    let mut curves: Vec<Curve> = Vec::new();
+    for (case, measurements) in of_cases {
+        let points: Vec<CurvePoint> = measurements.iter().flat_map(points).collect();
+        if points.is_empty() {
+            continue;
+        }
+        let same = |curve: &&mut Curve| {
+            curve.subject == case.subject
+                && curve.cell == case.cell
+                && curve.workload == case.workload
+        };
+        match curves.iter_mut().find(same) {
+            Some(curve) => curve.points.extend(points),
+            None => curves.push(Curve {
+                subject: case.subject.clone(),
+                cell: case.cell.clone(),
+                workload: case.workload.clone(),
+                points,
+                usl: None,
+                usl_text: Text::default(),
+            }),
+        }
+    }
+    for curve in &mut curves {
+        curve.points.sort_by(|a, b| a.offered_per_s.total_cmp(&b.offered_per_s));
+    }
+    fit(run, &mut curves);
+    Ok(curves)
+}
+
+fn points(measurement: &Measurement) -> impl Iterator<Item = CurvePoint> + '_ {
+    let load = &measurement.load;
+    let attempt = measurement.attempt.number;
+    let is_flat = |phase: &&PhaseResult| phase.rate.kind != "ramp" && phase.completed > 0;
+    load.phases.iter().enumerate().filter(move |(_, phase)| is_flat(phase)).map(
+        move |(index, phase)| CurvePoint {
+            offered_per_s: phase.rate.from_per_s,
+            achieved_per_s: phase.rate_achieved_per_s,
+            p50_ns: phase.response_with_unanswered.p50_ns,
+            p99_ns: phase.response_with_unanswered.p99_ns,
+            p999_ns: phase.response_with_unanswered.p99_9_ns,
+            max_ns: phase.response_with_unanswered.max_ns,
+            holds: judged(load, index),
+            attempt,
+        },
+    )
+}
+
+/// Whether a phase of a search held. A disturbed one that failed was not judged.
+fn judged(load: &ResultFile, index: usize) -> Option<bool> {
+    let point = load.find_max.as_ref()?.points.get(index)?;
+    let counts = point.rate_per_s > 0.0 && (point.is_met || point.disturbance.is_none());
+    counts.then_some(point.is_met)
+}
+
+/// Fits the law to the closed loops of a sweep over connections: the throughput of each number.
+fn fit(run: &Run, curves: &mut [Curve]) {
+    let Some(axis) = run.sweep.iter().position(|axis| axis.name == CONNECTIONS) else {
+        for curve in curves {
+            curve.usl_text = Text {
+                en: "The universal scalability law needs a sweep over connections.".into(),
+                ru: "Для универсального закона масштабируемости нужен перебор числа соединений."
+                    .into(),
+            };
+        }
+        return;
+    };
+    for index in 0..curves.len() {
+        let curve = &curves[index];
+        let others = |cell: &[String]| {
+            cell.iter().enumerate().all(|(at, value)| at == axis || *value == curve.cell[at])
+        };
+        let same = curves.iter().filter(|other| {
+            other.subject == curve.subject
+                && other.workload == curve.workload
+                && others(&other.cell)
+        });
+        let throughput: Vec<(f64, f64)> = same
+            .filter_map(|other| {
+                let closed = other.points.iter().filter(|point| point.offered_per_s == 0.0);
+                let rate = measured(closed.map(|point| point.achieved_per_s))?;
+                Some((other.cell[axis].parse().ok()?, rate.median))
+            })
+            .collect();
+        let (law, text) = usl::fit(&throughput);
+        curves[index].usl = law;
+        curves[index].usl_text = text;
+    }
+}

@@ -1,0 +1,203 @@
+//! Reads a run directory.
+//!
+//! Invariants:
+//! 1. A journal that ends in the middle of a line is read up to there: the process ended while it
+//!    was written.
+//! 2. A missing or damaged file of an attempt is an error that names it, unless the attempt's kind
+//!    has no such file.
+
+use crate::record::{
+    Attempt, AttemptVerdict, Case, EventFacts, FORMAT, Run, StatsSample, VERSION, Watch,
+};
+use kvant_base::{Error, ErrorKind, Result};
+use kvant_env::host;
+use kvant_load::Outcome;
+use kvant_load::report::json::{PhaseResult, ResultFile};
+use kvant_profiler::recording::{self, Recording};
+use serde::de::DeserializeOwned;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A run and its attempts.
+pub(super) struct Directory {
+    path: PathBuf,
+    pub(super) run: Run,
+    pub(super) attempts: Vec<Attempt>,
+}
+
+/// A valid attempt with what was measured.
+pub(super) struct Measurement {
+    pub(super) attempt: Attempt,
+    pub(super) load: ResultFile,
+    pub(super) beside: Option<ResultFile>,
+    pub(super) watch: Watch,
+    pub(super) stats: Vec<StatsSample>,
+}
+
+/// A measured phase of an attempt.
+pub(super) struct PhaseOf<'a> {
+    pub(super) result: &'a PhaseResult,
+    pub(super) outcome: Outcome,
+    /// Begin of the measured time, monotonic.
+    pub(super) start_ns: u64,
+    /// End of the measured time, monotonic.
+    pub(super) end_ns: u64,
+}
+
+impl Directory {
+    /// Reads `run.json` and the journal.
+    ///
+    /// # Errors
+    /// `Io`, `Invalid` or `Unsupported` with the file.
+    pub(super) fn read(path: &Path) -> Result<Directory> {
+        let file = path.join("run.json");
+        let run: Run = read_json(&file)?;
+        if run.format != FORMAT {
+            return Err(Error::invalid("not a run of kvant lab").with_file(&file));
+        }
+        if run.version > VERSION {
+            let problem =
+                format!("version {} of a run, and this program knows {VERSION}", run.version);
+            return Err(Error::new(ErrorKind::Unsupported, problem).with_file(&file));
+        }
+        let journal = path.join("journal.jsonl");
+        let text = match host::read_text(&journal) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            text => text.map_err(|error| Error::io("read", &journal, error))?,
+        };
+        let complete = text.rfind('\n').map_or("", |end| &text[..end]);
+        let attempts = complete
+            .lines()
+            .map(|line| {
+                let attempt: Attempt = serde_json::from_str(line)
+                    .map_err(|error| Error::invalid(error.to_string()).with_file(&journal))?;
+                match run.cases.get(attempt.case) {
+                    Some(_) => Ok(attempt),
+                    None => {
+                        let problem = format!("there is no case {}", attempt.case);
+                        Err(Error::invalid(problem).with_file(&journal))
+                    }
+                }
+            })
+            .collect::<Result<_>>()?;
+        Ok(Directory { path: path.to_path_buf(), run, attempts })
+    }
+
+    /// The directory of an attempt, relative to the run's.
+    pub(super) fn dir_of(attempt: u32) -> String {
+        format!("attempts/{attempt:04}")
+    }
+
+    /// A file of an attempt.
+    pub(super) fn file(&self, attempt: u32, name: &str) -> PathBuf {
+        self.path.join(Directory::dir_of(attempt)).join(name)
+    }
+
+    /// The valid attempts of a case, in order of repeats.
+    ///
+    /// # Errors
+    /// As [`Directory::read`].
+    pub(super) fn measurements(&self, case: &Case) -> Result<Vec<Measurement>> {
+        let valid = self
+            .attempts
+            .iter()
+            .filter(|attempt| attempt.case == case.id && attempt.verdict == AttemptVerdict::Valid);
+        valid.map(|attempt| self.measurement(attempt)).collect()
+    }
+
+    fn measurement(&self, attempt: &Attempt) -> Result<Measurement> {
+        let number = attempt.number;
+        let beside = self.file(number, "beside.json");
+        let beside = match host::read_text(&beside) {
+            Ok(text) => Some(ResultFile::parse(&text, &beside)?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(Error::io("read", &beside, error)),
+        };
+        Ok(Measurement {
+            attempt: attempt.clone(),
+            load: ResultFile::read(&self.file(number, "load.json"))?,
+            beside,
+            watch: read_optional(&self.file(number, "watch.json"))?.unwrap_or_default(),
+            stats: read_optional(&self.file(number, "stats.json"))?.unwrap_or_default(),
+        })
+    }
+
+    /// The events of an attempt; none if the subject reports none.
+    ///
+    /// # Errors
+    /// As [`Directory::read`].
+    pub(super) fn events(&self, attempt: u32) -> Result<Vec<EventFacts>> {
+        Ok(read_optional(&self.file(attempt, "events.json"))?.unwrap_or_default())
+    }
+
+    /// The recording of an attempt, if it was profiled.
+    ///
+    /// # Errors
+    /// As [`Directory::read`].
+    pub(super) fn recording(&self, attempt: u32) -> Result<Option<Recording>> {
+        let file = self.file(attempt, "profile.kprof");
+        match host::read_bytes(&file) {
+            Ok(bytes) => match recording::decode(&bytes) {
+                Ok(recording) => Ok(Some(recording)),
+                Err(error) => Err(Error::invalid(error.to_string()).with_file(&file)),
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::io("read", &file, error)),
+        }
+    }
+}
+
+impl Measurement {
+    /// The phases that are figures, with the name of their step: all, but of a search only that at
+    /// 80 %.
+    ///
+    /// # Errors
+    /// `Invalid`: a histogram is malformed.
+    pub(super) fn steps(&self) -> Result<Vec<(String, PhaseOf<'_>)>> {
+        let is_search = self.load.find_max.is_some();
+        let has_steps = self.load.phases.len() > 1;
+        let phases = self.load.phases.iter().filter(|phase| !is_search || phase.label == "80 %");
+        let named = phases.map(|phase| {
+            let step = match () {
+                () if !phase.label.is_empty() => phase.label.clone(),
+                () if has_steps => format!("{:.0}/s", phase.rate.from_per_s),
+                () => String::new(),
+            };
+            Ok((step, self.phase(phase)?))
+        });
+        named.collect()
+    }
+
+    /// A phase with its times on the monotonic clock.
+    ///
+    /// # Errors
+    /// `Invalid`: a histogram is malformed.
+    pub(super) fn phase<'a>(&self, result: &'a PhaseResult) -> Result<PhaseOf<'a>> {
+        let first_ms = self.load.phases.first().map_or(0, |phase| phase.start_wall_ms);
+        let offset_ns = result.start_wall_ms.saturating_sub(first_ms) * 1_000_000;
+        let start_ns = self.attempt.measure_start_ns + offset_ns;
+        Ok(PhaseOf {
+            result,
+            outcome: result.outcome()?,
+            start_ns,
+            end_ns: start_ns + result.measured_ns,
+        })
+    }
+}
+
+fn read_optional<T: DeserializeOwned>(file: &Path) -> Result<Option<T>> {
+    match host::read_text(file) {
+        Ok(text) => parse_json(&text, file).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io("read", file, error)),
+    }
+}
+
+fn read_json<T: DeserializeOwned>(file: &Path) -> Result<T> {
+    let text = host::read_text(file).map_err(|error| Error::io("read", file, error))?;
+    parse_json(&text, file)
+}
+
+fn parse_json<T: DeserializeOwned>(text: &str, file: &Path) -> Result<T> {
+    serde_json::from_str(text).map_err(|error| Error::invalid(error.to_string()).with_file(file))
+}

@@ -1,0 +1,161 @@
+//! Analysis: every figure and sentence of a report, computed from a run directory.
+//!
+//! The attempts that count are read by [`directory`]; one file a section of the report computes its
+//! figures; [`sentences`] says in words what they mean.
+//!
+//! Threads: the caller's.
+
+mod account;
+mod curves;
+mod directory;
+mod environment;
+mod figures;
+mod hlog;
+mod layers;
+mod maxima;
+mod sentences;
+mod statistics;
+mod tables;
+mod time_line;
+mod units;
+
+use crate::model::{self, Block, Layers, Report, TimeLine};
+use crate::record::{Case, PhaseKind, Run};
+use directory::{Directory, Measurement};
+use kvant_base::Result;
+use kvant_load::report::wrk2;
+use std::path::Path;
+use std::time::Duration;
+use tables::Known;
+
+/// The report of the run in `dir`.
+///
+/// # Errors
+/// `Io`, `Invalid` or `Unsupported` with the file that cannot be read.
+pub fn analyse(dir: &Path) -> Result<Report> {
+    let directory = Directory::read(dir)?;
+    let run = &directory.run;
+    let of_cases: Vec<(&Case, Vec<Measurement>)> = run
+        .cases
+        .iter()
+        .map(|case| Ok((case, directory.measurements(case)?)))
+        .collect::<Result<_>>()?;
+    let maxima: Vec<_> = of_cases
+        .iter()
+        .filter_map(|(case, measurements)| maxima::maximum(case, measurements))
+        .collect();
+    let (mut figures, mut spectra) = (Vec::new(), Vec::new());
+    let mut of_median = OfMedian::default();
+    for (case, measurements) in &of_cases {
+        let (of_case, spectra_of_case) = figures::figures(case, &directory.attempts, measurements)?;
+        figures.extend(of_case);
+        spectra.extend(spectra_of_case);
+        of_median.add(&directory, case, measurements)?;
+    }
+    let known = Known { run, of_cases: &of_cases, maxima: &maxima, figures: &figures };
+    let mut report = Report {
+        format: model::FORMAT.to_owned(),
+        version: model::VERSION,
+        verdict: Vec::new(),
+        warnings: Vec::new(),
+        environment: environment::environment(run),
+        curves: curves::curves(run, &of_cases)?,
+        comparisons: tables::comparisons(&known),
+        sweeps: tables::sweeps(&known),
+        spectra,
+        layers: of_median.layers,
+        time_lines: of_median.time_lines,
+        known: tables::known_rows(&known),
+        observations: Vec::new(),
+        wrk2: of_median.wrk2,
+        files: files(&directory),
+        run: run.clone(),
+        attempts: directory.attempts.clone(),
+        maxima,
+        figures,
+    };
+    report.warnings = sentences::warnings(&report);
+    report.observations = sentences::observations(&report);
+    report.verdict = sentences::verdict(&report);
+    Ok(report)
+}
+
+/// What is shown of one attempt of each case: the one whose p99 is the median of the repeats.
+#[derive(Default)]
+struct OfMedian {
+    layers: Vec<Layers>,
+    time_lines: Vec<TimeLine>,
+    wrk2: Vec<Block>,
+}
+
+impl OfMedian {
+    fn add(
+        &mut self,
+        directory: &Directory,
+        case: &Case,
+        measurements: &[Measurement],
+    ) -> Result<()> {
+        let Some(measurement) = median(measurements) else {
+            return Ok(());
+        };
+        let number = measurement.attempt.number;
+        self.wrk2.extend(wrk2_text(&directory.run, case, measurement)?);
+        if case.kind == PhaseKind::Command {
+            return Ok(());
+        }
+        let log = hlog::read(&directory.file(number, "load.hlog"))?;
+        let recording = directory.recording(number)?;
+        if let Some(recording) = &recording {
+            self.layers.extend(layers::layers(case, measurement, recording, &log));
+        }
+        let events = directory.events(number)?;
+        let line = time_line::time_line(case, measurement, &log, &events, recording.is_some());
+        self.time_lines.push(line);
+        Ok(())
+    }
+}
+
+fn median(measurements: &[Measurement]) -> Option<&Measurement> {
+    let mut ordered: Vec<&Measurement> = measurements.iter().collect();
+    let p99 = |one: &Measurement| {
+        one.load.phases.last().map_or(0, |phase| phase.response_with_unanswered.p99_ns)
+    };
+    ordered.sort_by_key(|one| p99(one));
+    ordered.get(ordered.len().saturating_sub(1) / 2).copied()
+}
+
+/// What `kvant load -L` would have printed of the last phase.
+fn wrk2_text(run: &Run, case: &Case, measurement: &Measurement) -> Result<Option<Block>> {
+    let Some(phase) = measurement.load.phases.last() else {
+        return Ok(None);
+    };
+    let workload = run.workloads.iter().find(|workload| workload.name == case.workload);
+    let config = &measurement.load.config;
+    let header = wrk2::header(&wrk2::Header {
+        url: &config.urls.join(" "),
+        duration: Duration::from_nanos(phase.duration_ns),
+        thread_count: workload.map_or(config.thread_count, |workload| workload.thread_count),
+        connection_count: config.connection_count,
+    });
+    let parts = wrk2::Parts { latency: true, ..wrk2::Parts::default() };
+    Ok(Some(Block {
+        case: case.id,
+        attempt: measurement.attempt.number,
+        text: header + &wrk2::body(&phase.outcome()?, parts),
+    }))
+}
+
+/// The raw files that a reader may want, relative to the run directory.
+fn files(directory: &Directory) -> Vec<String> {
+    let names = ["load.json", "load.hlog", "beside.json", "beside.hlog", "watch.json"];
+    let of_kvant = ["stats.json", "events.json", "profile.kprof"];
+    let mut files = vec!["plan.toml".to_owned(), "run.json".into(), "journal.jsonl".into()];
+    for attempt in &directory.attempts {
+        for name in names.into_iter().chain(of_kvant) {
+            if directory.file(attempt.number, name).is_file() {
+                files.push(format!("{}/{name}", Directory::dir_of(attempt.number)));
+            }
+        }
+    }
+    files
+}
