@@ -13,6 +13,7 @@
 //! 3. A disturbed attempt is never part of a figure.
 
 pub mod analyse;
+pub mod markdown;
 pub mod model;
 pub mod plan;
 pub mod record;

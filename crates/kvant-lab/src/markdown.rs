@@ -1,0 +1,325 @@
+//! The report as Markdown, in the manner of a written report: figures, tables, findings, and a
+//! place for the author's own words, which a rebuild keeps.
+
+use crate::model::{Figures, Measured, Report, Text};
+use std::fmt::Write;
+
+/// Begin of the author's place.
+const NOTES_BEGIN: &str = "<!-- notes -->";
+/// End of the author's place.
+const NOTES_END: &str = "<!-- /notes -->";
+
+/// The language of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Language {
+    /// English.
+    #[default]
+    En,
+    /// Russian.
+    Ru,
+}
+
+impl Language {
+    /// The words of `text` in this language.
+    pub fn of(self, text: &Text) -> &str {
+        self.choose(&text.en, &text.ru)
+    }
+
+    fn choose<'a>(self, en: &'a str, ru: &'a str) -> &'a str {
+        match self {
+            Language::En => en,
+            Language::Ru => ru,
+        }
+    }
+}
+
+/// The text of `report.md`. `old` is the text that it replaces, if there is one: the author's words
+/// in it are kept.
+pub fn markdown(report: &Report, language: Language, old: Option<&str>) -> String {
+    let mut page = Page { text: String::new(), language };
+    page.line(&format!("# {}", report.run.title));
+    page.paragraphs(report.verdict.iter());
+    page.heading("Notes", "Заметки");
+    let notes = old.and_then(notes).unwrap_or("\n");
+    page.line(&format!("{NOTES_BEGIN}{notes}{NOTES_END}"));
+    if !report.warnings.is_empty() {
+        page.heading("Warnings", "Предупреждения");
+        page.list(report.warnings.iter());
+    }
+    page.heading("Environment", "Условия");
+    page.table(
+        &["", ""],
+        report
+            .environment
+            .iter()
+            .map(|(name, value)| vec![language.of(name).to_owned(), value.clone()]),
+    );
+    page.maxima(report);
+    page.figures(report);
+    page.comparisons(report);
+    page.sweeps(report);
+    page.known(report);
+    page.layers(report);
+    if !report.observations.is_empty() {
+        page.heading("Observations", "Наблюдения");
+        page.list(report.observations.iter().map(|found| &found.text));
+    }
+    page.wrk2(report);
+    page.heading("Files", "Файлы");
+    report.files.iter().for_each(|file| page.line(&format!("- [{file}]({file})")));
+    page.text
+}
+
+/// The author's words in a report.
+fn notes(report: &str) -> Option<&str> {
+    let (_, rest) = report.split_once(NOTES_BEGIN)?;
+    Some(rest.split_once(NOTES_END)?.0)
+}
+
+struct Page {
+    text: String,
+    language: Language,
+}
+
+impl Page {
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    fn heading(&mut self, en: &str, ru: &str) {
+        let words = self.language.choose(en, ru);
+        self.line(&format!("\n## {words}\n"));
+    }
+
+    fn paragraphs<'a>(&mut self, texts: impl Iterator<Item = &'a Text>) {
+        for text in texts {
+            self.line(&format!("\n{}", self.language.of(text)));
+        }
+    }
+
+    fn list<'a>(&mut self, texts: impl Iterator<Item = &'a Text>) {
+        for text in texts {
+            self.line(&format!("- {}", self.language.of(text)));
+        }
+    }
+
+    fn table(&mut self, head: &[&str], rows: impl Iterator<Item = Vec<String>>) {
+        self.line(&format!("| {} |", head.join(" | ")));
+        self.line(&format!("|{}", "---|".repeat(head.len())));
+        for row in rows {
+            let cells: Vec<String> = row.iter().map(|cell| cell.replace('|', "\\|")).collect();
+            self.line(&format!("| {} |", cells.join(" | ")));
+        }
+    }
+
+    fn maxima(&mut self, report: &Report) {
+        if report.maxima.is_empty() {
+            return;
+        }
+        self.heading("Breaking points", "Точки разладки");
+        let row = |maximum: &crate::model::Maximum| {
+            let interval = maximum.interval_per_s;
+            vec![
+                case_name(report, maximum.case, ""),
+                maximum.rate_per_s.map_or("-".into(), |rate| value(&rate, 0)),
+                interval.map_or("-".into(), |(low, high)| format!("{low:.0} .. {high:.0}")),
+                maximum.saturation_per_s.map_or("-".into(), |rate| value(&rate, 0)),
+                maximum.limit.clone(),
+                maximum.reasons.join("; "),
+            ]
+        };
+        self.table(
+            &["case", "rate, /s", "interval, /s", "closed loop, /s", "limit", "why"],
+            report.maxima.iter().map(row),
+        );
+    }
+
+    fn figures(&mut self, report: &Report) {
+        if report.figures.is_empty() {
+            return;
+        }
+        self.heading("Figures", "Цифры");
+        let named = |figures: &Figures, name: &str| {
+            let found = figures.response_ns.iter().find(|(known, _)| known == name);
+            found.map_or("-".into(), |(_, measured)| milliseconds(measured))
+        };
+        let row = |figures: &Figures| {
+            let optional = |measured: &Option<Measured>, scale: f64, decimals: usize| {
+                measured.map_or("-".into(), |measured| value(&scaled(&measured, scale), decimals))
+            };
+            vec![
+                case_name(report, figures.case, &figures.step),
+                figures.planned_per_s.map_or("-".into(), |rate| format!("{rate:.0}")),
+                value(&figures.achieved_per_s, 0),
+                named(figures, "p50"),
+                named(figures, "p99"),
+                named(figures, "p99.9"),
+                named(figures, "max"),
+                optional(&figures.cpu_per_request_ns, 1e-3, 1),
+                optional(&figures.rss_max_bytes, 1.0 / f64::from(1 << 20), 0),
+                optional(&figures.disk_written_per_request_bytes, 1.0, 0),
+                figures.attempts.len().to_string(),
+            ]
+        };
+        self.table(
+            &[
+                "case",
+                "planned, /s",
+                "achieved, /s",
+                "p50, ms",
+                "p99, ms",
+                "p99.9, ms",
+                "max, ms",
+                "CPU us/request",
+                "memory, MiB",
+                "disk, bytes/request",
+                "attempts",
+            ],
+            report.figures.iter().map(row),
+        );
+        let note = self.language.choose(
+            "Medians of the repeats, with the least and the greatest in brackets.",
+            "Медианы повторов, в скобках наименьшее и наибольшее.",
+        );
+        self.line(&format!("\n{note}"));
+    }
+
+    fn comparisons(&mut self, report: &Report) {
+        if report.comparisons.is_empty() {
+            return;
+        }
+        self.heading("Comparisons", "Сравнения");
+        self.table(
+            &["workload", "phase", "figure", "subjects", "ratio"],
+            report.comparisons.iter().map(|comparison| {
+                let cell = comparison.cell.join(", ");
+                vec![
+                    format!("{} {cell}", comparison.workload).trim_end().to_owned(),
+                    comparison.phase.clone(),
+                    comparison.figure.clone(),
+                    format!("{} / {}", comparison.other, comparison.base),
+                    value(&comparison.ratio, 2),
+                ]
+            }),
+        );
+    }
+
+    /// A table with the values of the last axis as columns and those of the others as rows.
+    fn sweeps(&mut self, report: &Report) {
+        for sweep in &report.sweeps {
+            let title =
+                format!("{}, {}, {}: {}", sweep.subject, sweep.workload, sweep.phase, sweep.figure);
+            self.heading(&title, &title);
+            let Some((columns, rows)) = sweep.axes.split_last() else {
+                continue;
+            };
+            let row_axes: Vec<&str> = rows.iter().map(|axis| axis.name.as_str()).collect();
+            let corner = format!("{} \\ {}", row_axes.join(", "), columns.name);
+            let head: Vec<&str> = std::iter::once(corner.as_str())
+                .chain(columns.values.iter().map(String::as_str))
+                .collect();
+            let mut heads: Vec<&[String]> = Vec::new();
+            for (cell, _) in &sweep.cells {
+                let row = &cell[..cell.len() - 1];
+                if !heads.contains(&row) {
+                    heads.push(row);
+                }
+            }
+            let cell_of = |row: &[String], column: &String| {
+                let found = sweep.cells.iter().find(|(cell, _)| {
+                    cell.split_last().is_some_and(|(last, rest)| last == column && rest == row)
+                });
+                let Some((cell, Some(measured))) = found else {
+                    return "-".to_owned();
+                };
+                let text = match sweep.unit.as_str() {
+                    "ns" => format!("{} ms", milliseconds(measured)),
+                    _ => value(measured, 0),
+                };
+                if sweep.best.as_ref() == Some(cell) { format!("**{text}**") } else { text }
+            };
+            let lines: Vec<Vec<String>> = heads
+                .iter()
+                .map(|row| {
+                    let cells = columns.values.iter().map(|column| cell_of(row, column));
+                    std::iter::once(row.join(", ")).chain(cells).collect()
+                })
+                .collect();
+            self.table(&head, lines.into_iter());
+        }
+    }
+
+    fn known(&mut self, report: &Report) {
+        if report.known.is_empty() {
+            return;
+        }
+        self.heading("Beside other reports", "Рядом с другими отчётами");
+        let rows = report.known.iter().map(|row| {
+            let decimals = if row.unit == "/s" { 0 } else { 2 };
+            let ours = row.ours.iter().map(|(of, value)| format!("{of}: {value:.decimals$}"));
+            vec![
+                row.what.clone(),
+                format!("{}, {}", row.figure, row.unit),
+                format!("{}", row.theirs),
+                ours.collect::<Vec<_>>().join("; "),
+                row.source.clone(),
+            ]
+        });
+        self.table(&["what", "figure", "theirs", "ours", "source"], rows);
+    }
+
+    fn layers(&mut self, report: &Report) {
+        for layers in &report.layers {
+            let name = case_name(report, layers.case, "");
+            self.heading(&format!("Cost a request: {name}"), &format!("Цена запроса: {name}"));
+            let rows = layers.rows.iter().map(|row| {
+                let waits = row.waits_ns.iter().map(|(kind, ns)| format!("{kind} {ns:.0}"));
+                vec![
+                    row.activity.clone(),
+                    row.stage.clone(),
+                    format!("{:.0}", row.cpu_ns),
+                    format!("{:.0}", row.allocated_bytes),
+                    waits.collect::<Vec<_>>().join(", "),
+                ]
+            });
+            self.table(&["activity", "stage", "CPU, ns", "allocated, bytes", "waits, ns"], rows);
+        }
+    }
+
+    fn wrk2(&mut self, report: &Report) {
+        for block in &report.wrk2 {
+            let name = case_name(report, block.case, "");
+            self.heading(&name, &name);
+            self.line(&format!("```\n{}```", block.text));
+        }
+    }
+}
+
+fn case_name(report: &Report, id: usize, step: &str) -> String {
+    let case = report.case(id);
+    let parts = [&case.subject, &case.cell.join(", "), &case.workload, &case.phase, step];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+}
+
+fn value(measured: &Measured, decimals: usize) -> String {
+    let mut text = format!("{:.decimals$}", measured.median);
+    if measured.count > 1 {
+        write!(text, " ({:.decimals$} .. {:.decimals$})", measured.min, measured.max)
+            .expect("writing to memory cannot fail");
+    }
+    text
+}
+
+fn milliseconds(measured: &Measured) -> String {
+    value(&scaled(measured, 1e-6), 2)
+}
+
+fn scaled(measured: &Measured, factor: f64) -> Measured {
+    Measured {
+        median: measured.median * factor,
+        min: measured.min * factor,
+        max: measured.max * factor,
+        count: measured.count,
+    }
+}
