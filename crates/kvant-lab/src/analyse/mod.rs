@@ -159,3 +159,6 @@ fn files(directory: &Directory) -> Vec<String> {
     }
     files
 }
+
+#[cfg(test)]
+mod tests;
