@@ -1,0 +1,415 @@
+"""Computes the figures of a report of kvant lab again, from the raw files of its run and with
+HdrHistogram's Python library, and compares them.
+
+Usage: lab_figures.py RUN_DIRECTORY
+
+Exits with 0 if all agree; otherwise prints the differences and exits with 1.
+"""
+
+import json
+import math
+import sys
+from collections import Counter, defaultdict
+from fractions import Fraction
+from pathlib import Path
+from statistics import median
+from urllib.parse import unquote
+
+from hdrh.histogram import HdrHistogram
+from hdrh.log import HistogramLogReader
+
+# As in crates/kvant-load/src/histogram.rs.
+LOWEST_NS, HIGHEST_NS, DIGITS = 256, 24 * 3600 * 10**9, 3
+PERCENTILES = ["p50", "p75", "p90", "p99", "p99.9", "p99.99", "p99.999"]
+COMPARED = ["rate_max", "achieved", "cpu_per_request", "p99", "p99.9"]
+# Figures are compared within this part: sums of floating-point numbers depend on their order.
+TOLERANCE = 1e-9
+
+problems = []
+checked = Counter()
+
+
+def expect(section, what, found, wanted):
+    """Compares numbers, or lists of them, within the tolerance and all else exactly."""
+    checked[section] += 1
+    if isinstance(found, (int, float)) and isinstance(wanted, (int, float)):
+        agrees = math.isclose(found, wanted, rel_tol=TOLERANCE, abs_tol=1e-9)
+    elif isinstance(found, (list, tuple)) and isinstance(wanted, (list, tuple)):
+        agrees = len(found) == len(wanted)
+        for index, (a, b) in enumerate(zip(found, wanted)):
+            expect(section, f"{what}[{index}]", a, b)
+    else:
+        agrees = found == wanted
+    if not agrees:
+        problems.append(f"{section}: {what}: the report has {found}, the files give {wanted}")
+
+
+def measured(values):
+    """Median, least, greatest and number, as in the report."""
+    values = [value for value in values if value is not None]
+    return (median(values), min(values), max(values), len(values)) if values else None
+
+
+def expect_measured(section, what, found, values):
+    wanted = measured(values)
+    if found is None or wanted is None:
+        expect(section, what, found, wanted)
+        return
+    for name, value in zip(("median", "min", "max", "count"), wanted):
+        expect(section, f"{what} {name}", found[name], value)
+
+
+class Values:
+    """The values of histograms, as counts by the first value of each unit of resolution."""
+
+    def __init__(self):
+        self.counts = Counter()
+        self.unit = HdrHistogram(LOWEST_NS, HIGHEST_NS, DIGITS)
+
+    def add(self, histogram):
+        for item in histogram.get_recorded_iterator():
+            if item.count_at_value_iterated_to:
+                start = self.unit.get_lowest_equivalent_value(item.value_iterated_to)
+                self.counts[start] += item.count_at_value_iterated_to
+        return self
+
+    def total(self):
+        return sum(self.counts.values())
+
+    def percentile(self, percent):
+        """The end of the unit below which this part of all values lies."""
+        wanted = max(1, math.ceil(Fraction(percent) / 100 * self.total()))
+        below = 0
+        for value in sorted(self.counts):
+            below += self.counts[value]
+            if below >= wanted:
+                return self.unit.get_highest_equivalent_value(value)
+        return 0
+
+    def mean(self):
+        middle = self.unit.get_median_equivalent_value
+        return sum(middle(value) * n for value, n in self.counts.items()) / self.total()
+
+    def max(self):
+        return max(self.counts, default=0)
+
+
+def values_of(*encoded):
+    values = Values()
+    for text in encoded:
+        values.add(HdrHistogram.decode(text))
+    return values
+
+
+class Attempt:
+    """An attempt with its raw files."""
+
+    def __init__(self, directory, facts):
+        self.facts = facts
+        self.path = directory / "attempts" / f"{facts['number']:04}"
+        self.load = self.read("load.json")
+        self.beside = self.read("beside.json", {"phases": []})
+        self.samples = self.read("watch.json", {"samples": []})["samples"]
+        self.stats = self.read("stats.json", [])
+
+    def read(self, name, default=None):
+        file = self.path / name
+        return default if default is not None and not file.exists() else json.loads(file.read_text())
+
+    def steps(self):
+        """The phases that are figures, by the name of their step."""
+        phases = self.load["phases"]
+        is_search = self.load["find_max"] is not None
+        for phase in phases:
+            if is_search and phase["label"] != "80 %":
+                continue
+            several = f"{phase['rate']['from_per_s']:.0f}/s" if len(phases) > 1 else ""
+            yield phase["label"] or several, phase
+
+    def times(self, phase):
+        first_ms = self.load["phases"][0]["start_wall_ms"]
+        start = self.facts["measure_start_ns"] + (phase["start_wall_ms"] - first_ms) * 10**6
+        return start, start + phase["measured_ns"]
+
+    def responses(self, phase):
+        return phase["completed"] + sum(other["completed"] for other in self.beside["phases"])
+
+    def spent(self, start, end, counter):
+        """A counter between two times, on straight lines between samples."""
+        def at(time):
+            after = next((i for i, s in enumerate(self.samples) if s["at_ns"] >= time), None)
+            if after is None:
+                return None
+            following = self.samples[after]
+            if counter(following) is None or following["at_ns"] == time:
+                return counter(following)
+            if after == 0:
+                return None
+            before = self.samples[after - 1]
+            if counter(before) is None:
+                return None
+            part = Fraction(time - before["at_ns"], following["at_ns"] - before["at_ns"])
+            return counter(before) + part * (counter(following) - counter(before))
+
+        a, b = at(start), at(end)
+        return None if a is None or b is None else float(b - a)
+
+    def per_response(self, phase, counter, until=None):
+        start, end = self.times(phase)
+        spent = self.spent(start, until or end, counter)
+        count = self.responses(phase)
+        return None if spent is None or count == 0 else spent / count
+
+
+def field(name):
+    return lambda sample: sample[name]
+
+
+def switches(sample):
+    kinds = (sample["server_voluntary_switches"], sample["server_involuntary_switches"])
+    return None if None in kinds else sum(kinds)
+
+
+def cpu_per_request(attempt, phase):
+    return attempt.per_response(phase, field("server_cpu_ns"))
+
+
+def write_amplification(stats):
+    if not stats:
+        return None
+
+    def grown(*path):
+        ends = []
+        for sample in (stats[0], stats[-1]):
+            value = sample["stats"]
+            for part in path:
+                value = value.get(part) if isinstance(value, dict) else None
+            ends.append(value)
+        return None if None in ends else ends[1] - ends[0]
+
+    user = grown("engine", "writes", "user_bytes")
+    written = [grown("engine", part, "written_bytes") for part in ("wal", "flushes", "compactions")]
+    return sum(written) / user if user and None not in written else None
+
+
+def check_figures(figures, attempts):
+    """Every figure of one case and step."""
+    phases = [(a, dict(a.steps())[figures["step"]]) for a in attempts if figures["step"] in dict(a.steps())]
+    name = f"case {figures['case']} {figures['step']}"
+    section = "figures"
+    expect(section, f"{name} attempts", figures["attempts"], [a.facts["number"] for a, _ in phases])
+
+    def check(key, of):
+        expect_measured(section, f"{name} {key}", figures[key], [of(a, p) for a, p in phases])
+
+    check("achieved_per_s", lambda a, p: p["completed"] * 1e9 / p["measured_ns"])
+    check("errors_part", lambda a, p: sum(p["errors"].values()) / max(p["planned"], 1))
+    check("service_p99_ns", lambda a, p: values_of(p["service"]["histogram"]).percentile("99"))
+    check("send_lag_p99_ns", lambda a, p: values_of(p["send_lag"]["histogram"]).percentile("99"))
+    check("cpu_per_request_ns", cpu_per_request)
+    check("disk_written_per_request_bytes", lambda a, p: a.per_response(p, field("server_written_bytes")))
+    check("switches_per_request", lambda a, p: a.per_response(p, switches))
+    check("write_amplification", lambda a, p: write_amplification(a.stats))
+
+    def with_later_work(a, p):
+        last = a.load["phases"][-1]
+        if not a.samples or p is not last:
+            return None
+        return a.per_response(p, field("server_cpu_ns"), a.samples[-1]["at_ns"])
+
+    def memory(a, p):
+        start, end = a.times(p)
+        within = [s["server_rss_bytes"] for s in a.samples if start <= s["at_ns"] <= end]
+        return max((size for size in within if size is not None), default=None)
+
+    def goodput(a, p):
+        ok = a.load["config"]["ok_statuses"]
+        statuses = [item for op in p["ops"] for item in op["statuses"].items()]
+        good = sum(n for status, n in statuses if 200 <= int(status) < 300 or int(status) in ok)
+        return good / (p["measured_ns"] / 1e9)
+
+    check("cpu_with_later_work_ns", with_later_work)
+    check("rss_max_bytes", memory)
+    check("goodput_per_s", goodput)
+
+    response = dict(figures["response_ns"])
+    all_values = [values_of(p["response"]["histogram"], p["unanswered"]["histogram"]) for _, p in phases]
+    for percentile in PERCENTILES:
+        found = [values.percentile(percentile[1:]) for values in all_values]
+        expect_measured(section, f"{name} {percentile}", response[percentile], found)
+    expect_measured(section, f"{name} max", response["max"], [values.max() for values in all_values])
+    for values, (_, phase) in zip(all_values, phases):
+        expect(section, f"{name} count", values.total(), phase["response_with_unanswered"]["count"])
+    means = [values.mean() for values in all_values]
+    # The library takes the middle of a unit, which differs between implementations by half a unit.
+    wanted = measured(means)
+    checked[section] += 1
+    if not math.isclose(response["mean"]["median"], wanted[0], rel_tol=1e-3):
+        problems.append(f"{name} mean: the report has {response['mean']}, the files give {wanted}")
+    for op in figures["ops"]:
+        of_op = [(p, next(o for o in p["ops"] if o["name"] == op["name"])) for _, p in phases]
+        statuses = Counter()
+        for _, one in of_op:
+            statuses.update({int(status): n for status, n in one["statuses"].items()})
+        expect(section, f"{name} statuses", op["statuses"], sorted(statuses.items()))
+        for key, percent in (("p50_ns", "50"), ("p99_ns", "99"), ("p999_ns", "99.9")):
+            found = [values_of(o["response"]["histogram"]).percentile(percent) for _, o in of_op]
+            expect_measured(section, f"{name} {op['name']} {key}", op[key], found)
+
+
+def check_spectrum(spectrum, attempts):
+    values = Values()
+    for attempt in attempts:
+        phase = dict(attempt.steps()).get(spectrum["step"])
+        if phase is None:
+            continue
+        kinds = ("response", "unanswered") if spectrum["what"] == "response" else (spectrum["what"],)
+        for kind in kinds:
+            values.add(HdrHistogram.decode(phase[kind]["histogram"]))
+    name = f"case {spectrum['case']} {spectrum['what']}"
+    expect("spectra", f"{name} count", spectrum["count"], values.total())
+    for inverse, value in spectrum["points"][:-1]:
+        percent = Fraction(100) * (1 - 1 / Fraction(inverse))
+        # 1/(1-p) of the report is a rounded number; one value more or less may be meant.
+        total = values.total()
+        rank = percent / 100 * total
+        near = {
+            values.percentile(max(Fraction(0), Fraction(100) * (rank + shift) / total)) for shift in (-1, 0, 1)
+        }
+        checked["spectra"] += 1
+        if value not in near:
+            problems.append(f"spectra: {name} at {inverse}: the report has {value}, the files give {near}")
+    expect("spectra", f"{name} last", values.unit.get_lowest_equivalent_value(spectrum["points"][-1][1]), values.max())
+
+
+def check_time_line(line, attempt):
+    """The columns and the heat map, from the interval log as the library reads it."""
+    log = HistogramLogReader(str(attempt.path / "load.hlog"), HdrHistogram(LOWEST_NS, HIGHEST_NS, DIGITS))
+    columns = defaultdict(Values)
+    base = None
+    while (histogram := log.get_next_interval_histogram()) is not None:
+        if base is None:
+            base = log.base_time
+        tag = unquote(histogram.get_tag() or "")
+        if tag.endswith("/response"):
+            columns[round(histogram.get_start_time_stamp() - base)].add(histogram)
+    found = {round(column["start_ns"] / 1e6): column for column in line["columns"]}
+    # A log's first columns may be without any response, and then have no line.
+    expect("time lines", f"attempt {line['attempt']} columns", sorted(found), sorted(columns))
+    rows = line["rows_ns"]
+    for start, values in columns.items():
+        column = found.get(start)
+        if column is None:
+            continue
+        what = f"attempt {line['attempt']} at {start} ms"
+        expect("time lines", f"{what} completed", column["completed"], values.total())
+        expect("time lines", f"{what} p50", column["p50_ns"], values.percentile("50"))
+        expect("time lines", f"{what} p99", column["p99_ns"], values.percentile("99"))
+        expect("time lines", f"{what} max", column["max_ns"], values.max())
+        cells = Counter()
+        for value, n in values.counts.items():
+            highest = values.unit.get_highest_equivalent_value(value)
+            row = max(0, sum(bound <= highest for bound in rows) - 1)
+            cells[min(row, len(rows) - 2)] += n
+        expect("time lines", f"{what} cells", column["counts"], sorted(cells.items()))
+
+
+def main():
+    directory = Path(sys.argv[1])
+    report = json.loads((directory / "report.json").read_text())
+    run = json.loads((directory / "run.json").read_text())
+    journal = [json.loads(line) for line in (directory / "journal.jsonl").read_text().splitlines()]
+    expect("run", "run", report["run"], run)
+    valid = defaultdict(list)
+    for facts in journal:
+        if facts["verdict"]["verdict"] == "valid":
+            valid[facts["case"]].append(Attempt(directory, facts))
+    numbers = {a.facts["number"]: a for attempts in valid.values() for a in attempts}
+
+    def searches(case):
+        return [a for a in valid[case] if a.load["find_max"] is not None]
+
+    expect("maxima", "cases", sorted(m["case"] for m in report["maxima"]), [c for c in sorted(valid) if searches(c)])
+    for maximum in report["maxima"]:
+        name = f"case {maximum['case']}"
+        found = [a.load["find_max"] for a in searches(maximum["case"])]
+        rates = [one["rate_max_per_s"] for one in found]
+        expect_measured("maxima", f"{name} rate", maximum["rate_per_s"], rates)
+        saturation = [one["saturation_per_s"] for one in found]
+        expect_measured("maxima", f"{name} saturation", maximum["saturation_per_s"], saturation)
+    steps = {case: {step for a in attempts for step, _ in a.steps()} for case, attempts in valid.items()}
+    wanted = sorted((case, step) for case, of_case in steps.items() for step in of_case)
+    expect("figures", "cases", sorted((f["case"], f["step"]) for f in report["figures"]), wanted)
+    for figures in report["figures"]:
+        check_figures(figures, valid[figures["case"]])
+    for spectrum in report["spectra"]:
+        check_spectrum(spectrum, valid[spectrum["case"]])
+    for line in report["time_lines"]:
+        check_time_line(line, numbers[line["attempt"]])
+
+    points = Counter()
+    for curve in report["curves"]:
+        for point in curve["points"]:
+            attempt = numbers[point["attempt"]]
+            same = [
+                phase for phase in attempt.load["phases"]
+                if math.isclose(phase["rate_achieved_per_s"], point["achieved_per_s"])
+                and math.isclose(phase["rate"]["from_per_s"], point["offered_per_s"])
+            ]
+            expect("curves", f"point of attempt {point['attempt']}", len(same) > 0, True)
+            if same:
+                kinds = (same[0]["response"]["histogram"], same[0]["unanswered"]["histogram"])
+                values = values_of(*kinds)
+                expect("curves", "p50", point["p50_ns"], values.percentile("50"))
+                expect("curves", "p99", point["p99_ns"], values.percentile("99"))
+                expect("curves", "p99.9", point["p999_ns"], values.percentile("99.9"))
+            points[point["attempt"]] += 1
+    for number, attempt in numbers.items():
+        flat = [p for p in attempt.load["phases"] if p["rate"]["kind"] != "ramp" and p["completed"] > 0]
+        expect("curves", f"points of attempt {number}", points[number], len(flat))
+
+    def value(attempt, figure):
+        if figure == "rate_max":
+            return attempt.load["find_max"] and attempt.load["find_max"]["rate_max_per_s"]
+        first = next(iter(attempt.steps()), None)
+        if first is None:
+            return None
+        phase = first[1]
+        if figure == "achieved":
+            return phase["completed"] * 1e9 / phase["measured_ns"]
+        if figure == "cpu_per_request":
+            return cpu_per_request(attempt, phase)
+        kinds = (phase["response"]["histogram"], phase["unanswered"]["histogram"])
+        return values_of(*kinds).percentile(figure[1:])
+
+    def case_of(subject, cell, workload, phase):
+        key = (subject, cell, workload, phase)
+        return next(c["id"] for c in run["cases"] if (c["subject"], c["cell"], c["workload"], c["phase"]) == key)
+
+    for comparison in report["comparisons"]:
+        place = (comparison["cell"], comparison["workload"], comparison["phase"])
+        base = valid[case_of(comparison["base"], *place)]
+        other = valid[case_of(comparison["other"], *place)]
+        ratios = []
+        for a in other:
+            for b in base:
+                if a.facts["repeat"] == b.facts["repeat"]:
+                    of_a, of_b = value(a, comparison["figure"]), value(b, comparison["figure"])
+                    if of_a is not None and of_b:
+                        ratios.append(of_a / of_b)
+        what = f"{comparison['other']}/{comparison['base']} {comparison['figure']}"
+        expect_measured("comparisons", what, comparison["ratio"], ratios)
+    for sweep in report["sweeps"]:
+        for cell, found in sweep["cells"]:
+            case = case_of(sweep["subject"], cell, sweep["workload"], sweep["phase"])
+            values = [value(a, sweep["figure"]) for a in valid[case]]
+            expect_measured("sweeps", f"{sweep['figure']} {cell}", found, values)
+
+    for problem in problems[:40]:
+        print(problem)
+    print(", ".join(f"{name}: {count}" for name, count in sorted(checked.items())), "figures compared")
+    sys.exit(1 if problems else 0)
+
+
+if __name__ == "__main__":
+    main()
