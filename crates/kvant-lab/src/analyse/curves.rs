@@ -2,11 +2,11 @@
 
 mod usl;
 
-use super::directory::Measurement;
+use super::directory::{Measurement, offered};
 use super::statistics::measured;
 use crate::model::{Curve, CurvePoint, Text};
 use crate::record::{Case, Run};
-use kvant_base::Result;
+use kvant_load::Rate;
 use kvant_load::report::json::{PhaseResult, ResultFile};
 
 /// Name of the axis over which the law is fitted.
@@ -14,10 +14,7 @@ const CONNECTIONS: &str = "connections";
 
 /// The curve of each subject, cell and workload that has points. `measured` has the measurements of
 /// each case.
-///
-/// # Errors
-/// `Invalid`: a result is malformed.
-pub(super) fn curves(run: &Run, of_cases: &[(&Case, Vec<Measurement>)]) -> Result<Vec<Curve>> {
+pub(super) fn curves(run: &Run, of_cases: &[(&Case, Vec<Measurement>)]) -> Vec<Curve> {
     let mut curves: Vec<Curve> = Vec::new();
     for (case, measurements) in of_cases {
         let points: Vec<CurvePoint> = measurements.iter().flat_map(points).collect();
@@ -45,21 +42,23 @@ pub(super) fn curves(run: &Run, of_cases: &[(&Case, Vec<Measurement>)]) -> Resul
         curve.points.sort_by(|a, b| a.offered_per_s.total_cmp(&b.offered_per_s));
     }
     fit(run, &mut curves);
-    Ok(curves)
+    curves
 }
 
 fn points(measurement: &Measurement) -> impl Iterator<Item = CurvePoint> + '_ {
     let load = &measurement.load;
     let attempt = measurement.attempt.number;
-    let is_flat = |phase: &&PhaseResult| phase.rate.kind != "ramp" && phase.completed > 0;
+    let is_flat = |phase: &PhaseResult| {
+        !matches!(phase.outcome.phase.rate, Rate::Ramp { .. }) && phase.outcome.total.completed > 0
+    };
     load.phases.iter().enumerate().filter(move |(_, phase)| is_flat(phase)).map(
         move |(index, phase)| CurvePoint {
-            offered_per_s: phase.rate.from_per_s,
+            offered_per_s: offered(phase.outcome.phase.rate),
             achieved_per_s: phase.rate_achieved_per_s,
-            p50_ns: phase.response_with_unanswered.p50_ns,
-            p99_ns: phase.response_with_unanswered.p99_ns,
-            p999_ns: phase.response_with_unanswered.p99_9_ns,
-            max_ns: phase.response_with_unanswered.max_ns,
+            p50_ns: phase.response_with_unanswered.percentile_ns(50.0),
+            p99_ns: phase.response_with_unanswered.percentile_ns(99.0),
+            p999_ns: phase.response_with_unanswered.percentile_ns(99.9),
+            max_ns: phase.response_with_unanswered.max_ns(),
             holds: judged(load, index),
             attempt,
         },

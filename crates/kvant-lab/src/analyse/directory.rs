@@ -11,7 +11,7 @@ use crate::record::{
 };
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::host;
-use kvant_load::Outcome;
+use kvant_load::Rate;
 use kvant_load::report::json::{PhaseResult, ResultFile};
 use kvant_profiler::recording::{self, Recording};
 use serde::de::DeserializeOwned;
@@ -37,7 +37,6 @@ pub(super) struct Measurement {
 /// A measured phase of an attempt.
 pub(super) struct PhaseOf<'a> {
     pub(super) result: &'a PhaseResult,
-    pub(super) outcome: Outcome,
     /// Begin of the measured time, monotonic.
     pub(super) start_ns: u64,
     /// End of the measured time, monotonic.
@@ -150,38 +149,34 @@ impl Directory {
 impl Measurement {
     /// The phases that are figures, with the name of their step: all, but of a search only that at
     /// 80 %.
-    ///
-    /// # Errors
-    /// `Invalid`: a histogram is malformed.
-    pub(super) fn steps(&self) -> Result<Vec<(String, PhaseOf<'_>)>> {
+    pub(super) fn steps(&self) -> impl Iterator<Item = (String, PhaseOf<'_>)> {
         let is_search = self.load.find_max.is_some();
         let has_steps = self.load.phases.len() > 1;
-        let phases = self.load.phases.iter().filter(|phase| !is_search || phase.label == "80 %");
-        let named = phases.map(|phase| {
+        let phases = self.load.phases.iter();
+        phases.filter(move |phase| !is_search || phase.label == "80 %").map(move |phase| {
             let step = match () {
                 () if !phase.label.is_empty() => phase.label.clone(),
-                () if has_steps => format!("{:.0}/s", phase.rate.from_per_s),
+                () if has_steps => format!("{:.0}/s", offered(phase.outcome.phase.rate)),
                 () => String::new(),
             };
-            Ok((step, self.phase(phase)?))
-        });
-        named.collect()
+            (step, self.phase(phase))
+        })
     }
 
     /// A phase with its times on the monotonic clock.
-    ///
-    /// # Errors
-    /// `Invalid`: a histogram is malformed.
-    pub(super) fn phase<'a>(&self, result: &'a PhaseResult) -> Result<PhaseOf<'a>> {
-        let first_ms = self.load.phases.first().map_or(0, |phase| phase.start_wall_ms);
-        let offset_ns = result.start_wall_ms.saturating_sub(first_ms) * 1_000_000;
+    fn phase<'a>(&self, result: &'a PhaseResult) -> PhaseOf<'a> {
+        let first_ms = self.load.phases.first().map_or(0, |first| first.outcome.start_wall_ms);
+        let offset_ns = result.outcome.start_wall_ms.saturating_sub(first_ms) * 1_000_000;
         let start_ns = self.attempt.measure_start_ns + offset_ns;
-        Ok(PhaseOf {
-            result,
-            outcome: result.outcome()?,
-            start_ns,
-            end_ns: start_ns + result.measured_ns,
-        })
+        PhaseOf { result, start_ns, end_ns: start_ns + result.outcome.measured_ns }
+    }
+}
+
+/// Planned requests per second at the begin; 0 in a closed loop.
+pub(super) fn offered(rate: Rate) -> f64 {
+    match rate {
+        Rate::Closed => 0.0,
+        Rate::Constant(rate) | Rate::Ramp { from: rate, .. } => rate,
     }
 }
 

@@ -1,11 +1,10 @@
 //! Figures of each case: what its valid attempts measured.
 
 use super::account::{greatest, spent, switches};
-use super::directory::{Measurement, PhaseOf};
+use super::directory::{Measurement, PhaseOf, offered};
 use super::statistics::measured;
 use crate::model::{Figures, Measured, OpFigures, Spectrum};
 use crate::record::{Attempt, AttemptVerdict, Case, StatsSample, WatchSample};
-use kvant_base::Result;
 use kvant_load::Histogram;
 use kvant_load::report::json::PhaseResult;
 use std::collections::BTreeMap;
@@ -25,17 +24,14 @@ const PERCENTILES: [(&str, f64); 7] = [
 type Step<'a> = (&'a Measurement, PhaseOf<'a>);
 
 /// Figures and spectra of a case, one for each of its steps.
-///
-/// # Errors
-/// `Invalid`: a result is malformed.
 pub(super) fn figures(
     case: &Case,
     attempts: &[Attempt],
     measurements: &[Measurement],
-) -> Result<(Vec<Figures>, Vec<Spectrum>)> {
+) -> (Vec<Figures>, Vec<Spectrum>) {
     let mut steps: Vec<(String, Vec<Step<'_>>)> = Vec::new();
     for measurement in measurements {
-        for (name, phase) in measurement.steps()? {
+        for (name, phase) in measurement.steps() {
             match steps.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, of_step)) => of_step.push((measurement, phase)),
                 None => steps.push((name, vec![(measurement, phase)])),
@@ -49,11 +45,11 @@ pub(super) fn figures(
     for (step, phases) in &steps {
         figures.extend(of_step(case, step, phases, disturbed));
         spectra.extend(spectrum(case, step, "response", phases, |phase| {
-            phase.outcome.response_with_unanswered()
+            &phase.result.response_with_unanswered
         }));
-        spectra.extend(spectrum(case, step, "service", phases, |phase| phase.outcome.service()));
+        spectra.extend(spectrum(case, step, "service", phases, |phase| &phase.result.service));
     }
-    Ok((figures, spectra))
+    (figures, spectra)
 }
 
 /// `None` without any response.
@@ -68,28 +64,29 @@ fn of_step(case: &Case, step: &str, phases: &[Step<'_>], disturbed: usize) -> Op
             Some(spent(&measurement.watch, phase.start_ns, phase.end_ns, counter)? / count?)
         })
     };
-    let first = phases.first()?.1.result;
+    let planned = offered(phases.first()?.1.result.outcome.phase.rate);
     Some(Figures {
         case: case.id,
         step: step.to_owned(),
         attempts: phases.iter().map(|(measurement, _)| measurement.attempt.number).collect(),
         disturbed,
-        planned_per_s: (first.rate.from_per_s > 0.0).then_some(first.rate.from_per_s),
+        planned_per_s: (planned > 0.0).then_some(planned),
         achieved_per_s: every(&|phase| phase.result.rate_achieved_per_s)?,
         errors_part: every(&|phase| {
-            phase.result.errors.total() as f64 / phase.result.planned.max(1) as f64
+            let total = &phase.result.outcome.total;
+            total.errors.total() as f64 / total.planned.max(1) as f64
         })?,
         response_ns: response(phases),
-        service_p99_ns: every(&|phase| phase.result.service.p99_ns as f64)?,
-        send_lag_p99_ns: every(&|phase| phase.result.send_lag.p99_ns as f64)?,
+        service_p99_ns: every(&|phase| phase.result.service.percentile_ns(99.0) as f64)?,
+        send_lag_p99_ns: every(&|phase| {
+            phase.result.outcome.total.send_lag.percentile_ns(99.0) as f64
+        })?,
         cpu_per_request_ns: each(&cpu_per_request_ns),
         cpu_with_later_work_ns: each(&|measurement, phase| {
             let end_ns = measurement.watch.samples.last()?.at_ns;
-            let is_last = measurement
-                .load
-                .phases
-                .last()
-                .is_some_and(|last| last.start_wall_ms == phase.result.start_wall_ms);
+            let is_last = measurement.load.phases.last().is_some_and(|last| {
+                last.outcome.start_wall_ms == phase.result.outcome.start_wall_ms
+            });
             let count = answered(measurement, phase)?;
             let cpu = |sample: &WatchSample| sample.server_cpu_ns;
             let all = spent(&measurement.watch, phase.start_ns, end_ns, cpu)? / count;
@@ -103,7 +100,7 @@ fn of_step(case: &Case, step: &str, phases: &[Step<'_>], disturbed: usize) -> Op
         write_amplification: each(&|measurement, _| write_amplification(&measurement.stats)),
         switches_per_request: per_request(switches),
         goodput_per_s: each(&|measurement, phase| {
-            let seconds = phase.result.measured_ns as f64 / 1e9;
+            let seconds = phase.result.outcome.measured_ns as f64 / 1e9;
             let good = good_count(&measurement.load.config.ok_statuses, phase.result);
             (seconds > 0.0).then(|| good as f64 / seconds)
         })?,
@@ -119,10 +116,9 @@ pub(super) fn cpu_per_request_ns(measurement: &Measurement, phase: &PhaseOf<'_>)
 }
 
 fn response(phases: &[Step<'_>]) -> Vec<(String, Measured)> {
-    let all: Vec<Histogram> =
-        phases.iter().map(|(_, phase)| phase.outcome.response_with_unanswered()).collect();
     let named = |name: &str, of: &dyn Fn(&Histogram) -> f64| {
-        Some((name.to_owned(), measured(all.iter().map(of))?))
+        let all = phases.iter().map(|(_, phase)| of(&phase.result.response_with_unanswered));
+        Some((name.to_owned(), measured(all)?))
     };
     let percentiles = PERCENTILES
         .iter()
@@ -138,16 +134,16 @@ fn response(phases: &[Step<'_>]) -> Vec<(String, Measured)> {
 /// were none.
 fn answered(measurement: &Measurement, phase: &PhaseOf<'_>) -> Option<f64> {
     let beside = measurement.beside.iter().flat_map(|load| &load.phases);
-    let beside: u64 = beside.map(|phase| phase.completed).sum();
-    let count = phase.result.completed + beside;
+    let beside: u64 = beside.map(|phase| phase.outcome.total.completed).sum();
+    let count = phase.result.outcome.total.completed + beside;
     (count > 0).then_some(count as f64)
 }
 
 /// Responses that did what was asked: 2xx, and statuses that count as success.
 fn good_count(ok_statuses: &[u16], phase: &PhaseResult) -> u64 {
-    let statuses = phase.ops.iter().flat_map(|op| &op.statuses);
+    let statuses = phase.outcome.total.ops.iter().flat_map(|op| &op.statuses);
     let is_good = |status: u16| (200..300).contains(&status) || ok_statuses.contains(&status);
-    statuses.filter(|(status, _)| is_good(**status)).map(|(_, count)| count).sum()
+    statuses.filter(|(status, _)| is_good(*status)).map(|(_, count)| count).sum()
 }
 
 /// Bytes written by the log, flushes and compactions by bytes of keys and values, between the first
@@ -167,7 +163,7 @@ pub(super) fn write_amplification(stats: &[StatsSample]) -> Option<f64> {
 
 fn ops(phases: &[Step<'_>]) -> Vec<OpFigures> {
     let mut names: Vec<&str> = Vec::new();
-    for op in phases.iter().flat_map(|(_, phase)| &phase.result.ops) {
+    for op in phases.iter().flat_map(|(_, phase)| &phase.result.outcome.total.ops) {
         if !names.contains(&op.name.as_str()) {
             names.push(&op.name);
         }
@@ -175,20 +171,20 @@ fn ops(phases: &[Step<'_>]) -> Vec<OpFigures> {
     let figures = |name: &str| {
         let of_name = || {
             phases.iter().filter_map(move |(_, phase)| {
-                let op = phase.result.ops.iter().find(|op| op.name == name)?;
-                Some((op, phase.result.measured_ns as f64 / 1e9))
+                let op = phase.result.outcome.total.op(name)?;
+                Some((op, phase.result.outcome.measured_ns as f64 / 1e9))
             })
         };
         let mut statuses: BTreeMap<u16, u64> = BTreeMap::new();
         for (op, _) in of_name() {
-            op.statuses.iter().for_each(|(&status, &n)| *statuses.entry(status).or_default() += n);
+            op.statuses.iter().for_each(|&(status, n)| *statuses.entry(status).or_default() += n);
         }
         Some(OpFigures {
             name: name.to_owned(),
-            achieved_per_s: measured(of_name().map(|(op, s)| op.response.count as f64 / s))?,
-            p50_ns: measured(of_name().map(|(op, _)| op.response.p50_ns as f64))?,
-            p99_ns: measured(of_name().map(|(op, _)| op.response.p99_ns as f64))?,
-            p999_ns: measured(of_name().map(|(op, _)| op.response.p99_9_ns as f64))?,
+            achieved_per_s: measured(of_name().map(|(op, s)| op.response.count() as f64 / s))?,
+            p50_ns: measured(of_name().map(|(op, _)| op.response.percentile_ns(50.0) as f64))?,
+            p99_ns: measured(of_name().map(|(op, _)| op.response.percentile_ns(99.0) as f64))?,
+            p999_ns: measured(of_name().map(|(op, _)| op.response.percentile_ns(99.9) as f64))?,
             statuses: statuses.into_iter().collect(),
         })
     };
@@ -201,10 +197,10 @@ fn spectrum(
     step: &str,
     what: &str,
     phases: &[Step<'_>],
-    of: fn(&PhaseOf<'_>) -> Histogram,
+    of: for<'a> fn(&'a PhaseOf<'_>) -> &'a Histogram,
 ) -> Option<Spectrum> {
     let mut all = Histogram::new();
-    phases.iter().for_each(|(_, phase)| all.add(&of(phase)));
+    phases.iter().for_each(|(_, phase)| all.add(of(phase)));
     let count = all.count();
     // The last row is at infinity; the maximum stands where one of `count` values is above.
     let inverse = |inverse: f64| if inverse.is_finite() { inverse } else { count as f64 };

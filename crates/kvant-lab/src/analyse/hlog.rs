@@ -3,7 +3,7 @@
 use kvant_base::{Error, Result};
 use kvant_env::host;
 use kvant_load::Histogram;
-use kvant_load::report::encoded;
+use kvant_load::histogram::encoded;
 use std::path::Path;
 
 /// A line of a log.

@@ -73,7 +73,8 @@ pub(super) fn layers(
 /// Responses of the load during the recording; an interval that is partly within it counts in
 /// part.
 fn responses(measurement: &Measurement, recording: &Recording, log: &[Line]) -> f64 {
-    let first_wall_ms = measurement.load.phases.first().map_or(0, |phase| phase.start_wall_ms);
+    let first_wall_ms =
+        measurement.load.phases.first().map_or(0, |phase| phase.outcome.start_wall_ms);
     let log_wall_ns = first_wall_ms.saturating_mul(1_000_000);
     let start_ns = recording.facts.started_wall_ns.saturating_sub(log_wall_ns) as f64;
     let before_ns = log_wall_ns.saturating_sub(recording.facts.started_wall_ns) as f64;

@@ -25,7 +25,6 @@ use directory::{Directory, Measurement};
 use kvant_base::Result;
 use kvant_load::report::wrk2;
 use std::path::Path;
-use std::time::Duration;
 use tables::Known;
 
 /// The report of the run in `dir`.
@@ -47,7 +46,7 @@ pub fn analyse(dir: &Path) -> Result<Report> {
     let (mut figures, mut spectra) = (Vec::new(), Vec::new());
     let mut of_median = OfMedian::default();
     for (case, measurements) in &of_cases {
-        let (of_case, spectra_of_case) = figures::figures(case, &directory.attempts, measurements)?;
+        let (of_case, spectra_of_case) = figures::figures(case, &directory.attempts, measurements);
         figures.extend(of_case);
         spectra.extend(spectra_of_case);
         of_median.add(&directory, case, measurements)?;
@@ -59,7 +58,7 @@ pub fn analyse(dir: &Path) -> Result<Report> {
         verdict: Vec::new(),
         warnings: Vec::new(),
         environment: environment::environment(run),
-        curves: curves::curves(run, &of_cases)?,
+        curves: curves::curves(run, &of_cases),
         comparisons: tables::comparisons(&known),
         sweeps: tables::sweeps(&known),
         spectra,
@@ -99,7 +98,7 @@ impl OfMedian {
             return Ok(());
         };
         let number = measurement.attempt.number;
-        self.wrk2.extend(wrk2_text(&directory.run, case, measurement)?);
+        self.wrk2.extend(wrk2_text(&directory.run, case, measurement));
         if case.kind == PhaseKind::Command {
             return Ok(());
         }
@@ -118,31 +117,29 @@ impl OfMedian {
 fn median(measurements: &[Measurement]) -> Option<&Measurement> {
     let mut ordered: Vec<&Measurement> = measurements.iter().collect();
     let p99 = |one: &Measurement| {
-        one.load.phases.last().map_or(0, |phase| phase.response_with_unanswered.p99_ns)
+        one.load.phases.last().map_or(0, |phase| phase.response_with_unanswered.percentile_ns(99.0))
     };
     ordered.sort_by_key(|one| p99(one));
     ordered.get(ordered.len().saturating_sub(1) / 2).copied()
 }
 
 /// What `kvant load -L` would have printed of the last phase.
-fn wrk2_text(run: &Run, case: &Case, measurement: &Measurement) -> Result<Option<Block>> {
-    let Some(phase) = measurement.load.phases.last() else {
-        return Ok(None);
-    };
+fn wrk2_text(run: &Run, case: &Case, measurement: &Measurement) -> Option<Block> {
+    let outcome = &measurement.load.phases.last()?.outcome;
     let workload = run.workloads.iter().find(|workload| workload.name == case.workload);
     let config = &measurement.load.config;
     let header = wrk2::header(&wrk2::Header {
         url: &config.urls.join(" "),
-        duration: Duration::from_nanos(phase.duration_ns),
+        duration: outcome.phase.duration,
         thread_count: workload.map_or(config.thread_count, |workload| workload.thread_count),
         connection_count: config.connection_count,
     });
     let parts = wrk2::Parts { latency: true, ..wrk2::Parts::default() };
-    Ok(Some(Block {
+    Some(Block {
         case: case.id,
         attempt: measurement.attempt.number,
-        text: header + &wrk2::body(&phase.outcome()?, parts),
-    }))
+        text: header + &wrk2::body(outcome, parts),
+    })
 }
 
 /// The raw files that a reader may want, relative to the run directory.

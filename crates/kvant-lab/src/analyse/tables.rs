@@ -173,11 +173,11 @@ impl Known<'_> {
             if figure == "rate_max" {
                 return Some((repeat, measurement.load.find_max.as_ref()?.rate_max_per_s?));
             }
-            let (_, phase) = measurement.steps().ok()?.into_iter().next()?;
+            let (_, phase) = measurement.steps().next()?;
             let value = match figure {
                 "achieved" => phase.result.rate_achieved_per_s,
-                "p99" => phase.result.response_with_unanswered.p99_ns as f64,
-                "p99.9" => phase.result.response_with_unanswered.p99_9_ns as f64,
+                "p99" => phase.result.response_with_unanswered.percentile_ns(99.0) as f64,
+                "p99.9" => phase.result.response_with_unanswered.percentile_ns(99.9) as f64,
                 _ => super::figures::cpu_per_request_ns(measurement, &phase)?,
             };
             Some((repeat, value))

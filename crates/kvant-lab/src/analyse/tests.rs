@@ -16,6 +16,7 @@ use serde_json::json;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
@@ -157,6 +158,7 @@ fn two_seconds(fast_ns: u64, slow_ns: u64) -> (Outcome, Vec<Interval>) {
     let intervals = vec![second(0, 0), second(1, 20)];
     let mut total = Interval { end_ns: 2 * SECOND, ..Interval::default() };
     intervals.iter().for_each(|interval| total.add(interval));
+    total.name_ops(vec!["get".to_owned()]);
     let outcome = Outcome {
         phase: Phase {
             rate: Rate::Constant(1_000.0),
@@ -165,7 +167,6 @@ fn two_seconds(fast_ns: u64, slow_ns: u64) -> (Outcome, Vec<Interval>) {
         },
         start_wall_ms: START_WALL_MS,
         measured_ns: 2 * SECOND,
-        op_names: vec!["get".to_owned()],
         total,
         ..Outcome::default()
     };
@@ -177,10 +178,11 @@ fn files(fast_ns: u64, slow_ns: u64, cpu_ns_per_s: u64) -> Files {
     let config = ConfigFacts::of(&LoadConfig::default(), "workload get");
     let mut load = ResultFile::new(Vec::new(), HostFacts::default(), config);
     load.phases.push(PhaseResult::of(&outcome, "", None));
-    let mut hlog = HlogWriter::new(Vec::new());
+    let mut log = Vec::new();
+    let mut hlog = HlogWriter::new(&mut log);
     for interval in &intervals {
         let now_ms = START_WALL_MS + interval.end_ns / MS;
-        hlog.write(interval, &outcome.op_names, now_ms).unwrap();
+        hlog.write(interval, &["get".to_owned()], now_ms).unwrap();
     }
     let sample = |second: u64| WatchSample {
         at_ns: START_NS - SECOND + second * SECOND,
@@ -204,7 +206,7 @@ fn files(fast_ns: u64, slow_ns: u64, cpu_ns_per_s: u64) -> Files {
     };
     Files {
         load,
-        hlog: hlog.finish().unwrap(),
+        hlog: log,
         watch: Watch { samples: (0..6).map(sample).collect() },
         stats: vec![stats(START_NS, 100, 50), stats(START_NS + SECOND, 1_100, 1_050)],
         events: vec![EventFacts {
@@ -299,7 +301,7 @@ fn search(rate: Option<f64>, failed: f64) -> Files {
     let mut files = files(MS, 2 * MS, 1);
     let mut at_80 = files.load.phases[0].clone();
     at_80.label = "80 %".to_owned();
-    at_80.start_wall_ms += 5_000;
+    at_80.outcome.start_wall_ms += 5_000;
     files.load.phases[0].label = "confirmation".to_owned();
     files.load.phases.push(at_80);
     let point = |rate_per_s: f64, is_met: bool| PointFacts {

@@ -85,10 +85,10 @@ fn columns(log: &[Line], phases: &[PhaseResult]) -> BTreeMap<u64, (LatencyColumn
         column.max_ns = histogram.max_ns();
         column.completed = histogram.count();
     }
-    let first_ms = phases.first().map_or(0, |phase| phase.start_wall_ms);
+    let first_ms = phases.first().map_or(0, |phase| phase.outcome.start_wall_ms);
     for phase in phases {
-        let phase_ns = phase.start_wall_ms.saturating_sub(first_ms) * 1_000_000;
-        for second in &phase.seconds {
+        let phase_ns = phase.outcome.start_wall_ms.saturating_sub(first_ms) * 1_000_000;
+        for second in &phase.outcome.seconds {
             // The log has whole milliseconds.
             let at = (phase_ns + second.start_ns) / 1_000_000 * 1_000_000;
             if let Some((column, _)) = columns.get_mut(&at) {
