@@ -153,7 +153,8 @@ pub struct Case {
     pub id: usize,
     /// Name of the subject.
     pub subject: String,
-    /// Value of each axis, in the order of [`Run::sweep`].
+    /// Value of each axis, in the order of [`Run::sweep`]; empty if the axis does not concern this
+    /// case, such as an option of Kvant another server.
     pub cell: Vec<String>,
     /// Name of the workload.
     pub workload: String,

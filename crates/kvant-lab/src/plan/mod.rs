@@ -54,15 +54,23 @@ pub struct Subject {
     pub name: String,
     /// How it is started.
     pub kind: SubjectKind,
-    /// Path of the URL that responds with 2xx when the server is ready.
+    /// Path of the URL that responds with 2xx when the server is ready; empty: the server is ready
+    /// when it accepts a connection.
     pub ready: String,
     /// How long it may take until then.
     pub ready_max: Duration,
     /// Names of the workloads that it can serve; empty: all.
     pub workloads: Vec<String>,
-    /// Path of a workload's requests on it, for a server without Kvant's interface, which responds
-    /// to every path.
+    /// Whether it gives the same response to all requests and stores nothing: it is not filled.
     pub has_fixed_response: bool,
+    /// Stores the data instead of HTTP requests; empty: HTTP requests do. In its arguments `{port}`
+    /// and `{keys}` are replaced.
+    pub fill_command: Vec<String>,
+    /// The shortest warm-up, for a server that compiles itself. `Plan::resolve` applies it.
+    pub warmup_min: Duration,
+    /// Requests in place of those of the workload with that name, for a server that speaks another
+    /// protocol. `Plan::resolve` applies them.
+    pub requests: Vec<(String, Requests)>,
 }
 
 /// How a subject is started.
@@ -127,6 +135,8 @@ pub struct Workload {
     pub beside: Option<Box<Beside>>,
     /// Whether it changes the data, so that they are restored before another workload.
     pub changes_data: bool,
+    /// Whether the subject stores nothing when it starts. `Plan::resolve` then gives no data.
+    pub starts_empty: bool,
 }
 
 /// A second load.
@@ -140,7 +150,7 @@ pub struct Beside {
 }
 
 /// What makes requests.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Requests {
     /// A native workload.
     Native(WorkloadConfig),
@@ -223,6 +233,15 @@ pub enum PlannedRate {
         /// Whose maximum.
         of: MaximumOf,
     },
+    /// Requests per second, but no more than a share of the maximum.
+    AtMost {
+        /// Requests per second.
+        per_s: f64,
+        /// 0.8 is 80 %.
+        part: f64,
+        /// Whose maximum.
+        of: MaximumOf,
+    },
 }
 
 /// The maximum that a share is of. It must come before in the plan.
@@ -246,6 +265,12 @@ pub struct SweepAxis {
     pub name: String,
     /// The values, as in a plan or on a command line.
     pub values: Vec<String>,
+    /// Names of the subjects that it is for; empty: all that it concerns.
+    pub subjects: Vec<String>,
+    /// Names of the workloads that it is for; empty: all that it concerns.
+    pub workloads: Vec<String>,
+    /// Names of the phases that it is for; empty: all that it concerns.
+    pub phases: Vec<String>,
 }
 
 /// What a case runs, with the values of its cell applied.
