@@ -192,6 +192,13 @@ kvant_base::named_enum! {
     }
 }
 
+impl PhaseKind {
+    /// Whether shares of a maximum can be of its result.
+    pub fn finds_maximum(self) -> bool {
+        matches!(self, PhaseKind::FindMax | PhaseKind::Closed)
+    }
+}
+
 /// One execution of a case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Attempt {

@@ -3,6 +3,29 @@
 //! A plan names *subjects* (servers), *data*, *workloads* and *phases*, and runs every phase of
 //! every workload on every subject, in every cell of the *sweep*. Each combination is a
 //! [`crate::record::Case`].
+//!
+//! - [`Plan::read`] and [`Plan::parse`] read TOML: [`parse`](mod@parse) on top of [`reader`], which
+//!   knows the place of each value; [`check`] compares the parts with each other.
+//! - [`Plan::cases`] and [`Plan::resolve`] ([`cases`]) make cases, and what a case runs.
+//! - [`Plan::quick`] shortens a plan, by [`Plan::expected_duration`] ([`estimate`]).
+//! - [`shipped()`] lists the plans that come with the program.
+//!
+//! Invariant: a [`Plan`] that was read has no problem: its references exist, each share of a
+//! maximum has one before it, and the number of cases is bounded.
+
+mod cases;
+mod check;
+mod estimate;
+mod parse;
+mod problem;
+mod quick;
+mod reader;
+mod shipped;
+#[cfg(test)]
+mod tests;
+
+pub use problem::{Problem, Problems};
+pub use shipped::{Shipped, shipped};
 
 use kvant_load::assertion::Assertion;
 use kvant_load::workload::WorkloadConfig;
@@ -66,10 +89,10 @@ pub struct Subject {
     /// Stores the data instead of HTTP requests; empty: HTTP requests do. In its arguments `{port}`
     /// and `{keys}` are replaced.
     pub fill_command: Vec<String>,
-    /// The shortest warm-up, for a server that compiles itself. `Plan::resolve` applies it.
+    /// The shortest warm-up, for a server that compiles itself. [`Plan::resolve`] applies it.
     pub warmup_min: Duration,
     /// Requests in place of those of the workload with that name, for a server that speaks another
-    /// protocol. `Plan::resolve` applies them.
+    /// protocol. [`Plan::resolve`] applies them.
     pub requests: Vec<(String, Requests)>,
 }
 
@@ -135,7 +158,7 @@ pub struct Workload {
     pub beside: Option<Box<Beside>>,
     /// Whether it changes the data, so that they are restored before another workload.
     pub changes_data: bool,
-    /// Whether the subject stores nothing when it starts. `Plan::resolve` then gives no data.
+    /// Whether the subject stores nothing when it starts. [`Plan::resolve`] then gives no data.
     pub starts_empty: bool,
 }
 

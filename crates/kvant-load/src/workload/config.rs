@@ -179,7 +179,8 @@ impl Mix {
         &self.0
     }
 
-    pub(super) fn has(&self, kind: Kind) -> bool {
+    /// Whether there are requests of `kind`.
+    pub fn has(&self, kind: Kind) -> bool {
         self.0.iter().any(|(known, weight)| *known == kind && *weight > 0)
     }
 

@@ -1,0 +1,326 @@
+//! TOML to [`Plan`]: the top of the file. Each part has a file of its own.
+//!
+//! Invariant: parsing goes on after a problem, so that all problems are reported together. The plan
+//! is used only if there is none.
+
+mod data;
+mod known;
+mod phase;
+mod rate;
+mod subject;
+mod sweep;
+mod workload;
+
+use super::check;
+use super::problem::{Problem, Problems};
+use super::reader::{Name, Report, Table, Value, document};
+use super::{Phase, Plan, Subject, Workload};
+use kvant_env::host;
+use kvant_load::assertion::Assertion;
+use kvant_load::units;
+use kvant_load::workload::{Kind, Mix, WorkloadConfig};
+use std::path::Path;
+use std::time::Duration;
+
+/// Keys at the top of a plan.
+pub(super) const KEYS: &[&str] = &[
+    "title",
+    "seed",
+    "repeats",
+    "objectives",
+    "server-cpus",
+    "generator-cpus",
+    "connections",
+    "threads",
+    "duration",
+    "warmup",
+    "subject",
+    "data",
+    "workload",
+    "phase",
+    "sweep",
+    "known",
+];
+
+/// The tables of a plan and their keys, with the names of their definitions in
+/// `docs/lab-plan.schema.json`.
+#[cfg(test)]
+pub(super) const TABLES: &[(&str, &[&str])] = &[
+    ("plan", KEYS),
+    ("subject", subject::KEYS),
+    ("otherRequests", workload::REQUEST_KEYS),
+    ("data", data::KEYS),
+    ("workload", workload::KEYS),
+    ("beside", workload::BESIDE_KEYS),
+    ("phase", phase::KEYS),
+    ("known", known::KEYS),
+];
+
+/// Most repeats of a case.
+const REPEATS_MAX: u64 = 1_000;
+/// Most connections of a load.
+const CONNECTIONS_MAX: u64 = 1_000_000;
+/// Most threads of a generator.
+const THREADS_MAX: u64 = 1_024;
+/// Longest name of a subject, workload or phase, in characters.
+const NAME_CHARS_MAX: usize = 60;
+
+/// What holds for all parts that do not say it themselves.
+#[derive(Debug)]
+pub(super) struct Defaults {
+    pub(super) connection_count: usize,
+    pub(super) thread_count: usize,
+    pub(super) duration: Option<Duration>,
+    pub(super) warmup: Option<Duration>,
+    /// Keys, values and seed.
+    pub(super) workload: WorkloadConfig,
+}
+
+/// Places that checks between parts need.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    /// Names that must exist: what they name, the name and its place.
+    pub(super) references: Vec<(Referred, String, usize)>,
+    /// The task of each phase.
+    pub(super) phases: Vec<usize>,
+    /// Each subject.
+    pub(super) subjects: Vec<usize>,
+    /// Each workload.
+    pub(super) workloads: Vec<usize>,
+    /// Each axis.
+    pub(super) axes: Vec<usize>,
+}
+
+kvant_base::named_enum! {
+    /// What a name names.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum Referred {
+        Subject = "subject",
+        Workload = "workload",
+        Phase = "phase",
+    }
+}
+
+impl Places {
+    /// Takes the names of a list, which must exist.
+    pub(super) fn names(
+        &mut self,
+        table: &Table<'_>,
+        key: &str,
+        referred: Referred,
+    ) -> Vec<String> {
+        let Some(value) = table.value(key) else { return Vec::new() };
+        let elements = value.elements();
+        let name = |element: &Value<'_>| {
+            let name = element.parse(key, |text| Ok::<_, String>(text.to_owned()))?;
+            self.references.push((referred, name.clone(), element.at));
+            Some(name)
+        };
+        elements.iter().filter_map(name).collect()
+    }
+}
+
+impl Plan {
+    /// Reads a plan.
+    ///
+    /// # Errors
+    /// Every problem of the file.
+    pub fn read(path: &Path) -> Result<Plan, Problems> {
+        let text = host::read_text(path).map_err(|error| Problems {
+            path: path.to_owned(),
+            problems: vec![Problem { place: None, sentence: format!("cannot be read: {error}") }],
+        })?;
+        Plan::parse(&text, path)
+    }
+
+    /// Parses the text of a plan. `path` gives its name and the directory of relative paths.
+    ///
+    /// # Errors
+    /// Every problem of the text.
+    pub fn parse(text: &str, path: &Path) -> Result<Plan, Problems> {
+        let report = Report::default();
+        let plan = parse(text, path, &report);
+        let problems = report.into_problems(text);
+        match plan {
+            Some(plan) if problems.is_empty() => Ok(plan),
+            _ => Err(Problems { path: path.to_owned(), problems }),
+        }
+    }
+}
+
+/// The plan, or `None` if the text is no TOML. It must not be used if there are problems.
+fn parse(text: &str, path: &Path, report: &Report) -> Option<Plan> {
+    let document = document(text, report)?;
+    let table = Table::new(report, document.get_ref(), 0, "a plan", KEYS);
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let mut places = Places::default();
+    let seed = table.parse("seed", number).unwrap_or(1);
+    let mut defaults = Defaults {
+        connection_count: table.parse("connections", connection_count).unwrap_or(64),
+        thread_count: table.parse("threads", thread_count).unwrap_or(1),
+        duration: table.parse("duration", positive_time),
+        warmup: table.parse("warmup", units::parse_time),
+        workload: WorkloadConfig { seed, ..WorkloadConfig::new(Mix::only(Kind::Put)) },
+    };
+    let data = data::data(&table, &mut defaults);
+    let workloads = workloads(&table, &defaults, &mut places);
+    let plan = Plan {
+        title: table.text("title").unwrap_or_else(|| name.clone()),
+        name,
+        text: text.to_owned(),
+        dir: path.parent().unwrap_or(Path::new("")).to_owned(),
+        seed,
+        repeats: table.parse("repeats", repeats).unwrap_or(3),
+        objectives: table
+            .list("objectives", objective)
+            .or_else(|| Some(vec![Assertion::parse("p99<5ms").ok()?]))
+            .unwrap_or_default(),
+        server_cpus: cpus(&table, "server-cpus"),
+        generator_cpus: cpus(&table, "generator-cpus"),
+        subjects: subjects(&table, &defaults, &mut places),
+        data: data.or_needed(&workloads, &defaults),
+        workloads,
+        phases: phases(&table, &defaults, &mut places),
+        sweep: sweep::sweep(&table, &mut places),
+        known: known::known(&table, &mut places),
+        shortened: Vec::new(),
+    };
+    table.finish();
+    check::check(&plan, &places, report);
+    Some(plan)
+}
+
+fn subjects(table: &Table<'_>, defaults: &Defaults, places: &mut Places) -> Vec<Subject> {
+    let named = named(table, "subject", Referred::Subject);
+    if named.is_empty() && !table.has("subject") {
+        places.subjects.push(table.at);
+        return vec![subject::kvant("kvant")];
+    }
+    let subject = |(name, value): (Name<'_>, Value<'_>)| {
+        let subject = subject::subject(name, &value, defaults, places)?;
+        places.subjects.push(name.at);
+        Some(subject)
+    };
+    named.into_iter().filter_map(subject).collect()
+}
+
+fn workloads(table: &Table<'_>, defaults: &Defaults, places: &mut Places) -> Vec<Workload> {
+    let named = named(table, "workload", Referred::Workload);
+    if named.is_empty() && !table.has("workload") {
+        places.workloads.push(table.at);
+        return vec![workload::of_kind("get", Kind::Get, defaults)];
+    }
+    let workload = |(name, value): (Name<'_>, Value<'_>)| {
+        let workload = workload::workload(name, &value, defaults)?;
+        places.workloads.push(name.at);
+        Some(workload)
+    };
+    named.into_iter().filter_map(workload).collect()
+}
+
+fn phases(table: &Table<'_>, defaults: &Defaults, places: &mut Places) -> Vec<Phase> {
+    let named = named(table, "phase", Referred::Phase);
+    if named.is_empty() && !table.has("phase") {
+        places.phases.extend([table.at; 2]);
+        return phase::max_and_80(defaults);
+    }
+    let phase = |(name, value): (Name<'_>, Value<'_>)| phase::phase(name, &value, defaults, places);
+    named.into_iter().filter_map(phase).collect()
+}
+
+/// The tables `[KEY.NAME]` with checked names.
+fn named<'a>(table: &Table<'a>, key: &str, referred: Referred) -> Vec<(Name<'a>, Value<'a>)> {
+    let Some(value) = table.value(key) else { return Vec::new() };
+    let what = referred.name();
+    let named = value.named(&format!("`{key}`"));
+    if named.is_empty() {
+        value.refuse(format!("there is no {what}: write [{key}.NAME]"));
+    }
+    for (name, value) in &named {
+        let is_plain = |c: char| c.is_alphanumeric() || "-_.+".contains(c);
+        let length = name.text.chars().count();
+        if !(1..=NAME_CHARS_MAX).contains(&length) || !name.text.chars().all(is_plain) {
+            value.refuse_at(
+                name.at,
+                format!(
+                    "`{}` is no name of a {what}: write up to {NAME_CHARS_MAX} letters, digits, \
+                     `-`, `_`, `.` and `+`",
+                    name.text
+                ),
+            );
+        }
+    }
+    named
+}
+
+/// A list of CPUs in taskset's form, such as `0,2-3`, or an array of numbers.
+fn cpus(table: &Table<'_>, key: &str) -> Vec<u32> {
+    let Some(value) = table.value(key) else { return Vec::new() };
+    let lists = value.elements();
+    let lists = lists.iter().filter_map(|element| element.parse(key, cpu_list));
+    let mut cpus: Vec<u32> = lists.flatten().collect();
+    let count = cpus.len();
+    cpus.sort_unstable();
+    cpus.dedup();
+    if cpus.len() < count {
+        value.refuse(format!("`{key}` names a CPU more than once"));
+    }
+    cpus
+}
+
+fn cpu_list(text: &str) -> Result<Vec<u32>, String> {
+    let problem = || format!("`{text}` is no list of CPUs: write numbers, such as 0,2-3");
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |text: &str| text.trim().parse::<u16>().map_err(|_| problem());
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return Err(problem());
+        }
+        cpus.extend((first..=last).map(u32::from));
+    }
+    Ok(cpus)
+}
+
+fn objective(text: &str) -> Result<Assertion, String> {
+    let objective = Assertion::parse(text).map_err(|error| error.to_string())?;
+    if objective.needs_baseline() {
+        return Err(format!("`{text}` compares with an earlier run, which an experiment has not"));
+    }
+    Ok(objective)
+}
+
+fn repeats(text: &str) -> Result<u32, String> {
+    bounded(text, "repeats", REPEATS_MAX).map(|count| count as u32)
+}
+
+/// A number of connections.
+pub(super) fn connection_count(text: &str) -> Result<usize, String> {
+    bounded(text, "connections", CONNECTIONS_MAX).map(|count| count as usize)
+}
+
+/// A number of threads.
+pub(super) fn thread_count(text: &str) -> Result<usize, String> {
+    bounded(text, "threads", THREADS_MAX).map(|count| count as usize)
+}
+
+fn bounded(text: &str, what: &str, most: u64) -> Result<u64, String> {
+    match units::parse_count(text)? {
+        count if (1..=most).contains(&count) => Ok(count),
+        count => Err(format!("{count} {what} are not within 1 and {most}")),
+    }
+}
+
+/// A time above 0.
+pub(super) fn positive_time(text: &str) -> Result<Duration, String> {
+    match units::parse_time(text)? {
+        Duration::ZERO => Err("must be longer than 0".to_owned()),
+        time => Ok(time),
+    }
+}
+
+/// A whole number without a unit.
+pub(super) fn number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("`{text}` is no whole number of 0 or more"))
+}
