@@ -11,6 +11,10 @@ const CASES_MAX: usize = 5_000;
 /// Reports every problem between the parts.
 pub(super) fn check(plan: &Plan, places: &Places, report: &Report) {
     references(plan, places, report);
+    if places.has_gaps {
+        // What is missing would look like further problems.
+        return;
+    }
     maxima(plan, places, report);
     axes(plan, places, report);
     cases(plan, places, report);
@@ -18,15 +22,15 @@ pub(super) fn check(plan: &Plan, places: &Places, report: &Report) {
 
 fn references(plan: &Plan, places: &Places, report: &Report) {
     let names = |referred| -> Vec<&str> {
-        match referred {
-            Referred::Subject => {
-                plan.subjects.iter().map(|subject| subject.name.as_str()).collect()
-            }
-            Referred::Workload => {
-                plan.workloads.iter().map(|workload| workload.name.as_str()).collect()
-            }
-            Referred::Phase => plan.phases.iter().map(|phase| phase.name.as_str()).collect(),
-        }
+        let of_plan: Vec<&str> = match referred {
+            Referred::Subject => plan.subjects.iter().map(|part| part.name.as_str()).collect(),
+            Referred::Workload => plan.workloads.iter().map(|part| part.name.as_str()).collect(),
+            Referred::Phase => plan.phases.iter().map(|part| part.name.as_str()).collect(),
+        };
+        let declared = places.declared.iter().filter(|(of, _)| *of == referred);
+        let others = declared.map(|(_, name)| name.as_str()).filter(|name| !of_plan.contains(name));
+        let others: Vec<&str> = others.collect();
+        [of_plan, others].concat()
     };
     for (referred, name, at) in &places.references {
         let known = names(*referred);

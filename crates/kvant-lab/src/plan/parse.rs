@@ -79,6 +79,10 @@ pub(super) struct Defaults {
 /// Places that checks between parts need.
 #[derive(Debug, Default)]
 pub(super) struct Places {
+    /// Names of all parts, also of those with problems.
+    pub(super) declared: Vec<(Referred, String)>,
+    /// Whether a part had such problems that it is missing in the plan.
+    pub(super) has_gaps: bool,
     /// Names that must exist: what they name, the name and its place.
     pub(super) references: Vec<(Referred, String, usize)>,
     /// The task of each phase.
@@ -191,51 +195,68 @@ fn parse(text: &str, path: &Path, report: &Report) -> Option<Plan> {
 }
 
 fn subjects(table: &Table<'_>, defaults: &Defaults, places: &mut Places) -> Vec<Subject> {
-    let named = named(table, "subject", Referred::Subject);
+    let named = named(table, Referred::Subject, places);
     if named.is_empty() && !table.has("subject") {
         places.subjects.push(table.at);
         return vec![subject::kvant("kvant")];
     }
-    let subject = |(name, value): (Name<'_>, Value<'_>)| {
-        let subject = subject::subject(name, &value, defaults, places)?;
-        places.subjects.push(name.at);
-        Some(subject)
-    };
-    named.into_iter().filter_map(subject).collect()
+    let mut subjects = Vec::new();
+    for (name, value) in named {
+        let subject = subject::subject(name, &value, defaults, places);
+        places.has_gaps |= subject.is_none();
+        places.subjects.extend(subject.is_some().then_some(name.at));
+        subjects.extend(subject);
+    }
+    subjects
 }
 
 fn workloads(table: &Table<'_>, defaults: &Defaults, places: &mut Places) -> Vec<Workload> {
-    let named = named(table, "workload", Referred::Workload);
+    let named = named(table, Referred::Workload, places);
     if named.is_empty() && !table.has("workload") {
         places.workloads.push(table.at);
         return vec![workload::of_kind("get", Kind::Get, defaults)];
     }
-    let workload = |(name, value): (Name<'_>, Value<'_>)| {
-        let workload = workload::workload(name, &value, defaults)?;
-        places.workloads.push(name.at);
-        Some(workload)
-    };
-    named.into_iter().filter_map(workload).collect()
+    let mut workloads = Vec::new();
+    for (name, value) in named {
+        let workload = workload::workload(name, &value, defaults);
+        places.has_gaps |= workload.is_none();
+        places.workloads.extend(workload.is_some().then_some(name.at));
+        workloads.extend(workload);
+    }
+    workloads
 }
 
 fn phases(table: &Table<'_>, defaults: &Defaults, places: &mut Places) -> Vec<Phase> {
-    let named = named(table, "phase", Referred::Phase);
+    let named = named(table, Referred::Phase, places);
     if named.is_empty() && !table.has("phase") {
         places.phases.extend([table.at; 2]);
         return phase::max_and_80(defaults);
     }
-    let phase = |(name, value): (Name<'_>, Value<'_>)| phase::phase(name, &value, defaults, places);
-    named.into_iter().filter_map(phase).collect()
+    let mut phases = Vec::new();
+    for (name, value) in named {
+        let phase = phase::phase(name, &value, defaults, places);
+        places.has_gaps |= phase.is_none();
+        phases.extend(phase);
+    }
+    phases
 }
 
 /// The tables `[KEY.NAME]` with checked names.
-fn named<'a>(table: &Table<'a>, key: &str, referred: Referred) -> Vec<(Name<'a>, Value<'a>)> {
-    let Some(value) = table.value(key) else { return Vec::new() };
+fn named<'a>(
+    table: &Table<'a>,
+    referred: Referred,
+    places: &mut Places,
+) -> Vec<(Name<'a>, Value<'a>)> {
     let what = referred.name();
-    let named = value.named(&format!("`{key}`"));
+    let Some(value) = table.value(what) else {
+        return Vec::new();
+    };
+    let named = value.named(&format!("`{what}`"));
     if named.is_empty() {
-        value.refuse(format!("there is no {what}: write [{key}.NAME]"));
+        value.refuse(format!("there is no {what}: write [{what}.NAME]"));
+        places.has_gaps = true;
     }
+    places.declared.extend(named.iter().map(|(name, _)| (referred, name.text.to_owned())));
     for (name, value) in &named {
         let is_plain = |c: char| c.is_alphanumeric() || "-_.+".contains(c);
         let length = name.text.chars().count();

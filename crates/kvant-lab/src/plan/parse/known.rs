@@ -31,19 +31,15 @@ pub(super) fn known(plan: &Table<'_>, places: &mut Places) -> Vec<Known> {
                 table.refuse(format!("`known` has no `{key}`"));
             }
         }
-        let (Some(workload), Some(what), Some(source)) = (workload, what, source) else {
-            table.finish();
-            continue;
-        };
         for (figure, value) in figures.into_iter().flat_map(|value| value.named("`figures`")) {
             let Some(value) = figure_value(figure, &value) else { continue };
             rows.push(Known {
-                workload: workload.clone(),
+                workload: workload.clone().unwrap_or_default(),
                 phase: phase.clone().unwrap_or_default(),
-                what: what.clone(),
+                what: what.clone().unwrap_or_default(),
                 figure: figure.text.to_owned(),
                 value,
-                source: source.clone(),
+                source: source.clone().unwrap_or_default(),
             });
         }
         table.finish();

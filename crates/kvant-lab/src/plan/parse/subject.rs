@@ -1,6 +1,6 @@
 //! `[subject.NAME]`: a server.
 
-use super::workload::{REQUEST_KEYS, other_requests};
+use super::workload::{self, REQUEST_KEYS};
 use super::{Defaults, Places, Referred, positive_time};
 use crate::plan::reader::{Name, Table, Value, words};
 use crate::plan::{Requests, Subject, SubjectKind};
@@ -123,7 +123,7 @@ fn requests(
         places.references.push((Referred::Workload, name.text.to_owned(), name.at));
         let what = format!("the requests of `{}`", name.text);
         let table = value.table(&what, REQUEST_KEYS)?;
-        let requests = other_requests(&table, name, defaults);
+        let requests = workload::requests(&table, name, defaults);
         table.finish();
         Some((name.text.to_owned(), requests?))
     };

@@ -146,11 +146,9 @@ fn loads(table: &Table<'_>, name: Name<'_>, defaults: &Defaults) -> Option<Workl
     let connection_count = connections.unwrap_or(defaults.connection_count);
     let thread_count = threads.unwrap_or(defaults.thread_count.min(connection_count));
     if thread_count > connection_count {
-        table.refuse(format!(
-            "`{}` has {thread_count} threads for {}: each thread needs one",
-            name.text,
-            units::counted(connection_count as u64, "connection", "connections"),
-        ));
+        let at = table.value("threads").map_or(table.at, |value| value.at);
+        let connections = units::counted(connection_count as u64, "connection", "connections");
+        table.refuse_at(at, format!("{thread_count} threads for {connections}: each needs one"));
     }
     let ok = StatusSet::new(table.list("ok", status).unwrap_or_default());
     let arrival = table.parse("arrival", arrival).unwrap_or(Arrival::Uniform);
@@ -174,17 +172,8 @@ fn loads(table: &Table<'_>, name: Name<'_>, defaults: &Defaults) -> Option<Workl
     })
 }
 
-/// Reads requests in place of a workload's.
-pub(super) fn other_requests(
-    table: &Table<'_>,
-    name: Name<'_>,
-    defaults: &Defaults,
-) -> Option<Requests> {
-    requests(table, name, defaults)
-}
-
 /// What makes the requests.
-fn requests(table: &Table<'_>, name: Name<'_>, defaults: &Defaults) -> Option<Requests> {
+pub(super) fn requests(table: &Table<'_>, name: Name<'_>, defaults: &Defaults) -> Option<Requests> {
     let ways = ["kind", "script", "path", "command"];
     let given: Vec<&str> = ways.into_iter().filter(|way| table.has(way)).collect();
     match given[..] {

@@ -1,1 +1,132 @@
+//! The plans of `lab/plans`.
 
+use super::names;
+use crate::plan::{Plan, Requests, SubjectKind, shipped};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+fn plans() -> Vec<Plan> {
+    let parse = |name: &str, text: &str| {
+        let path = Path::new("lab/plans").join(name).with_extension("toml");
+        Plan::parse(text, &path).unwrap_or_else(|problems| panic!("{problems}"))
+    };
+    shipped().iter().map(|plan| parse(plan.name, plan.text)).collect()
+}
+
+#[test]
+fn all_files_of_lab_plans_are_shipped() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/plans");
+    let files: BTreeSet<String> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let names: BTreeSet<String> =
+        shipped().iter().map(|plan| format!("{}.toml", plan.name)).collect();
+    assert_eq!(names, files);
+}
+
+#[test]
+fn each_shipped_plan_resolves_all_its_cases() {
+    for plan in plans() {
+        let cases = plan.cases();
+        assert!(!cases.is_empty(), "{}", plan.name);
+        let distinct: BTreeSet<String> = names(&cases).into_iter().collect();
+        assert_eq!(distinct.len(), cases.len(), "{}", plan.name);
+        for (index, case) in cases.iter().enumerate() {
+            assert_eq!(case.id, index, "{}", plan.name);
+            let resolved = plan.resolve(case).unwrap();
+            for of in resolved.phase.task.maxima() {
+                assert!(
+                    !plan.maximum_cases(case, of, &cases).is_empty(),
+                    "{}: {case:?}",
+                    plan.name
+                );
+            }
+        }
+        // Scripts would have to be found without a copy of the source.
+        let is_native = |requests: &Requests| !matches!(requests, Requests::Script { .. });
+        assert!(plan.workloads.iter().all(|workload| is_native(&workload.requests)));
+    }
+}
+
+#[test]
+fn the_short_form_of_each_shipped_plan_takes_less_than_100_seconds_with_all_workloads() {
+    for plan in plans() {
+        let quick = plan.quick();
+        let expected = quick.expected_duration();
+        println!("{}: {:?}, {expected:?}", plan.name, plan.expected_duration());
+        println!("    {}", quick.shortened.join("\n    "));
+        assert!(expected < Duration::from_secs(100), "{}: {expected:?}", plan.name);
+        assert_eq!(
+            quick.workloads.len(),
+            plan.workloads.len(),
+            "{}: {:?}",
+            plan.name,
+            quick.shortened
+        );
+        assert_eq!(quick.subjects.len(), plan.subjects.len(), "{}", plan.name);
+    }
+}
+
+#[test]
+fn titles_are_those_of_the_files() {
+    for (shipped, plan) in shipped().iter().zip(plans()) {
+        assert_eq!((shipped.name, &shipped.title), (plan.name.as_str(), &plan.title));
+    }
+}
+
+#[test]
+fn a_plan_is_opened_by_its_name_without_a_copy_of_the_source() {
+    // Tests run in the directory of the crate, where there is no lab/plans.
+    let plan = Plan::open("seed-002").unwrap();
+    assert_eq!((plan.name.as_str(), plan.dir.as_path()), ("seed-002", Path::new("lab/plans")));
+    let problem = Plan::open("sed-002").unwrap_err().to_string();
+    assert_eq!(problem, "sed-002: there is no such plan: did you mean `seed-002`?");
+}
+
+/// A figure of a seed in a plan.
+fn known(plan: &Plan, workload: &str, phase: &str, source: &str, figure: &str) -> f64 {
+    let row = plan.known.iter().find(|row| {
+        (row.workload.as_str(), row.phase.as_str(), row.source.as_str(), row.figure.as_str())
+            == (workload, phase, source, figure)
+    });
+    row.unwrap_or_else(|| panic!("{workload} {phase} {source} {figure}")).value
+}
+
+#[test]
+fn seeds_have_the_figures_of_their_reports() {
+    let plans = plans();
+    let seed = |name: &str| plans.iter().find(|plan| plan.name == name).unwrap();
+    let asynchronous = "seed 002, asynchronous server";
+    let blocking = "seed 002, blocking server";
+    for (name, workload, phase, source, figure, value) in [
+        ("seed-000", "put", "put-20k", "seed 000", "p99.9", 15.77),
+        ("seed-000", "put", "put-30k", "seed 000", "p99", 31.14),
+        ("seed-000", "get", "get-20k", "seed 000", "p99.9", 62.49),
+        ("seed-001", "get", "at-1k", "seed 001", "p99.9", 13.23),
+        ("seed-002", "status-beside-put", "status", blocking, "p99.9", 17.47),
+        ("seed-002", "get", "at-10k", asynchronous, "p99.9", 78.97),
+        ("seed-002", "delete", "at-10k", blocking, "p99.9", 51.10),
+        ("seed-003", "get-existing", "overload", "seed 003", "achieved", 17_984.96),
+        ("seed-003", "put-random", "put-random-170", "seed 003", "mean", 339.93),
+        ("seed-004", "put", "put-15k", "seed 004, LevelDB", "max", 489.47),
+    ] {
+        assert_eq!(known(seed(name), workload, phase, source, figure), value, "{name} {workload}");
+    }
+}
+
+#[test]
+fn seed_002_compares_inline_with_pool() {
+    let plan = plans().into_iter().find(|plan| plan.name == "seed-002").unwrap();
+    let dispatches: Vec<(String, String)> = plan
+        .subjects
+        .iter()
+        .map(|subject| match &subject.kind {
+            SubjectKind::Kvant { options, .. } => (subject.name.clone(), options[0].1.clone()),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let expected = [("blocking", "inline"), ("asynchronous", "pool")];
+    assert_eq!(dispatches, expected.map(|(name, mode)| (name.to_owned(), mode.to_owned())));
+}
