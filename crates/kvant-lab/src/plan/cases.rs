@@ -169,11 +169,20 @@ impl Plan {
         }
         resolved.data = self.data_of(&resolved.subject, &resolved.workload).cloned();
         resolved.workload.requests = resolved.subject.requests_of(&resolved.workload).clone();
-        resolved.phase.warmup = resolved.phase.warmup.max(resolved.subject.warmup_min);
+        // A search takes longer than any warm-up, and would repeat it before each step.
+        if resolved.phase.task != PhaseTask::FindMax {
+            resolved.phase.warmup = resolved.phase.warmup.max(resolved.subject.warmup_min);
+        }
         for (axis, value) in
             self.sweep.iter().zip(&case.cell).filter(|(_, value)| !value.is_empty())
         {
             resolved.apply(&axis.name, value).map_err(Error::invalid)?;
+        }
+        if let (Requests::Command { command, .. }, Some(data)) =
+            (&mut resolved.workload.requests, &self.data)
+        {
+            let key_count = data.workload.key_count.to_string();
+            command.iter_mut().for_each(|word| *word = word.replace("{keys}", &key_count));
         }
         Ok(resolved)
     }

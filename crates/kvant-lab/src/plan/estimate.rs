@@ -15,7 +15,7 @@ const START_S: f64 = 1.0;
 /// The same for a program that needs its time.
 const START_OTHER_S: f64 = 1.5;
 /// A build that has been made before.
-const PREPARE_S: f64 = 8.0;
+const PREPARE_S: f64 = 5.0;
 /// The report.
 const REPORT_S: f64 = 3.0;
 /// What a repeat takes beside its load: waiting for calm, stopping the load, writing.

@@ -89,7 +89,8 @@ pub struct Subject {
     /// Stores the data instead of HTTP requests; empty: HTTP requests do. In its arguments `{port}`
     /// and `{keys}` are replaced.
     pub fill_command: Vec<String>,
-    /// The shortest warm-up, for a server that compiles itself. [`Plan::resolve`] applies it.
+    /// The shortest warm-up of phases that do not search, for a server that compiles itself.
+    /// [`Plan::resolve`] applies it.
     pub warmup_min: Duration,
     /// Requests in place of those of the workload with that name, for a server that speaks another
     /// protocol. [`Plan::resolve`] applies them.
@@ -194,7 +195,8 @@ pub enum Requests {
         body: Option<Vec<u8>>,
     },
     /// An external generator: its output says how many responses there were. For servers that do
-    /// not speak HTTP. In its arguments `{port}` and `{seconds}` are replaced.
+    /// not speak HTTP. In its arguments `{port}` and `{seconds}` (whole ones) are replaced, and
+    /// `{keys}` by [`Plan::resolve`].
     Command {
         /// The program and its arguments.
         command: Vec<String>,

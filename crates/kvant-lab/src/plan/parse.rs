@@ -53,8 +53,12 @@ pub(super) const TABLES: &[(&str, &[&str])] = &[
     ("workload", workload::KEYS),
     ("beside", workload::BESIDE_KEYS),
     ("phase", phase::KEYS),
+    ("sweep", sweep::KEYS),
     ("known", known::KEYS),
 ];
+/// Names of figures in `[[known]]`.
+#[cfg(test)]
+pub(super) const FIGURES: &[&str] = known::FIGURES;
 
 /// Most repeats of a case.
 const REPEATS_MAX: u64 = 1_000;

@@ -2,7 +2,6 @@
 //! report looks like. Its figures are no measurements.
 
 use super::{Data, PhaseTask, Plan, Requests, Workload};
-use kvant_load::units::counted;
 use kvant_load::workload::{KeyBytes, ValueBytes, WorkloadConfig};
 use std::time::Duration;
 
@@ -26,13 +25,15 @@ struct Level {
 }
 
 /// From the longest.
-const LEVELS: [Level; 6] = [
+const LEVELS: [Level; 8] = [
     Level::new([8_000, 1_000, 1_000, 300], 5),
     Level::new([5_000, 1_000, 500, 200], 4),
     Level::new([3_000, 500, 300, 100], 3),
     Level::new([2_000, 300, 200, 100], 3),
     Level::new([1_000, 200, 150, 50], 2),
-    Level::new([1_000, 200, 100, 50], 1),
+    Level::new([700, 200, 100, 50], 2),
+    Level::new([500, 100, 100, 20], 2),
+    Level::new([500, 100, 100, 20], 1),
 ];
 
 impl Level {
@@ -84,10 +85,7 @@ impl Plan {
             shorten_keys(workload);
             let (before, now) = (before.unwrap_or_default(), workload.key_count);
             if now < before {
-                said.push(format!(
-                    "Subjects store {} instead of {before}.",
-                    counted(now, "key", "keys")
-                ));
+                said.push(format!("Subjects store {now} keys instead of {before}."));
             }
         }
         let stored = self.data.as_ref().map(|data| data.workload.key_count);
@@ -146,11 +144,8 @@ impl Plan {
         for axis in &mut self.sweep {
             let before = axis.values.len();
             if thin(&mut axis.values, count) {
-                said.push(format!(
-                    "`{}` has the values {} instead of {before}.",
-                    axis.name,
-                    axis.values.join(", ")
-                ));
+                let (name, values) = (&axis.name, axis.values.join(", "));
+                said.push(format!("Of the {before} values of {name} it takes {values}."));
             }
         }
         // A curve needs its ends.
@@ -162,7 +157,7 @@ impl Plan {
                 _ => false,
             };
             if thinned {
-                said.push(format!("Phase {} has {count} rates.", phase.name));
+                said.push(format!("Phase {} has {count} of its rates.", phase.name));
             }
         }
     }

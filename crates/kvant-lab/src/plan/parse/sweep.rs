@@ -7,7 +7,7 @@ use kvant_load::units;
 use kvant_load::workload::ValueBytes;
 
 /// Keys of `[sweep]` that are no axis.
-const KEYS: &[&str] = &["subjects", "workloads", "phases"];
+pub(in crate::plan) const KEYS: &[&str] = &["subjects", "workloads", "phases"];
 
 /// Most values of an axis.
 const VALUES_MAX: usize = 256;

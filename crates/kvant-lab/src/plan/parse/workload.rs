@@ -245,18 +245,18 @@ fn native(table: &Table<'_>, name: Name<'_>, defaults: &Defaults) -> Option<Work
             return None;
         }
     };
-    let default = &defaults.workload;
+    let default = WorkloadConfig { mix, ..defaults.workload.clone() };
     let config = WorkloadConfig {
         key_count: table.parse("keys", units::parse_count).unwrap_or(default.key_count),
-        key_dist: table.parse("key-dist", KeyDist::parse).unwrap_or(KeyDist::Uniform),
+        key_dist: table.parse("key-dist", KeyDist::parse).unwrap_or(default.key_dist),
         key_bytes: table.parse("key-bytes", KeyBytes::parse).unwrap_or(default.key_bytes),
         value_bytes: table.parse("value-bytes", ValueBytes::parse).unwrap_or(default.value_bytes),
-        hit_ratio: table.parse("hit-ratio", part).unwrap_or(1.0),
+        hit_ratio: table.parse("hit-ratio", part).unwrap_or(default.hit_ratio),
         range_records: table
             .parse("range-records", units::parse_count)
             .unwrap_or(default.range_records),
         seed: table.parse("seed", number).unwrap_or(default.seed),
-        mix,
+        ..default
     };
     for problem in config.problems() {
         table.refuse_at(name.at, format!("`{}`: {problem}", name.text));
