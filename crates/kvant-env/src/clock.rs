@@ -1,6 +1,7 @@
 //! A monotonic clock for intervals and a wall clock for expiry.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use rustix::time::{ClockId, clock_gettime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Monotonic and wall time.
 pub trait Clock: Send + Sync {
@@ -10,28 +11,22 @@ pub trait Clock: Send + Sync {
     fn wall_ms(&self) -> u64;
 }
 
-/// The clocks of the operating system.
-#[derive(Debug)]
-pub struct SystemClock {
-    origin: Instant,
-}
+/// The clocks of the operating system. The monotonic one is `CLOCK_MONOTONIC`, so that times of
+/// different processes on a machine compare.
+#[derive(Debug, Default)]
+pub struct SystemClock;
 
 impl SystemClock {
-    /// A clock whose monotonic origin is now.
+    /// The clocks.
     pub fn new() -> SystemClock {
-        SystemClock { origin: Instant::now() }
-    }
-}
-
-impl Default for SystemClock {
-    fn default() -> Self {
-        SystemClock::new()
+        SystemClock
     }
 }
 
 impl Clock for SystemClock {
     fn monotonic_ns(&self) -> u64 {
-        u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
+        let time = clock_gettime(ClockId::Monotonic);
+        time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
     }
 
     fn wall_ms(&self) -> u64 {
