@@ -180,6 +180,7 @@ struct Data<'a> {
     edge: Edge,
     span: u64,
     start: String,
+    start_ns: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_us: Option<f64>,
     fields: EventFields<'a>,
@@ -190,6 +191,7 @@ fn write_event(out: &mut String, event: &Event, wall: &WallTime) {
         edge: event.edge,
         span: event.span,
         start: wall.at(event.start_ns),
+        start_ns: event.start_ns,
         duration_us: event.end_ns.map(|end_ns| as_us(end_ns.saturating_sub(event.start_ns))),
         fields: EventFields(&event.fields),
     };

@@ -35,14 +35,14 @@ fn events_come_as_they_happen() {
     begin(&mut client, "/v0/events", "");
     assert_eq!(
         next(&mut client),
-        "id: 1\nevent: stall\ndata: {\"edge\":\"begin\",\"span\":1,\"start\":\"2027-01-15T08:00:00.000Z\",\"fields\":{}}\n\n\
+        "id: 1\nevent: stall\ndata: {\"edge\":\"begin\",\"span\":1,\"start\":\"2027-01-15T08:00:00.000Z\",\"start_ns\":0,\"fields\":{}}\n\n\
          id: 2\n\n"
     );
     let fields = vec![("reason", Field::Text("memtables".into()))];
     fixture.recent.end(EventKind::Stall, span, 0, 1_500_000, fields);
     assert_eq!(
         next(&mut client),
-        "id: 3\nevent: stall\ndata: {\"edge\":\"end\",\"span\":1,\"start\":\"2027-01-15T08:00:00.000Z\",\
+        "id: 3\nevent: stall\ndata: {\"edge\":\"end\",\"span\":1,\"start\":\"2027-01-15T08:00:00.000Z\",\"start_ns\":0,\
          \"duration_us\":1500.0,\"fields\":{\"reason\":\"memtables\"}}\n\n"
     );
     for number in 4..20 {

@@ -72,7 +72,7 @@ fn a_new_reader_gets_open_and_later_events() {
     let mut stream = world.stream(None);
     assert_eq!(
         world.next(&mut stream),
-        "id: 2\nevent: flush\ndata: {\"edge\":\"begin\",\"span\":2,\"start\":\"2027-01-15T08:00:01.500Z\",\
+        "id: 2\nevent: flush\ndata: {\"edge\":\"begin\",\"span\":2,\"start\":\"2027-01-15T08:00:01.500Z\",\"start_ns\":1500000000,\
          \"fields\":{\"table_count\":1}}\n\nid: 3\n\n"
     );
     assert!(world.is_quiet(&mut stream));
@@ -80,7 +80,7 @@ fn a_new_reader_gets_open_and_later_events() {
     world.events.end(EventKind::Flush, flush, 1_500_000_000, 1_501_234_567, fields);
     assert_eq!(
         world.next(&mut stream),
-        "id: 4\nevent: flush\ndata: {\"edge\":\"end\",\"span\":2,\"start\":\"2027-01-15T08:00:01.500Z\",\
+        "id: 4\nevent: flush\ndata: {\"edge\":\"end\",\"span\":2,\"start\":\"2027-01-15T08:00:01.500Z\",\"start_ns\":1500000000,\
          \"duration_us\":1234.567,\"fields\":{\"bytes\":4096,\"why\":\"a\\nb\"}}\n\n"
     );
     assert!(world.is_quiet(&mut stream));
