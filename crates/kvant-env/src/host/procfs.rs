@@ -1,4 +1,4 @@
-//! CPU times, pressure and listening sockets from `/proc`.
+//! CPU times, pressure, processes and listening sockets from `/proc`.
 //!
 //! 1. Nothing here fails: data that a kernel or container does not provide is `None` or empty.
 //! 2. Times have an arbitrary origin and the resolution of kernel ticks (10 ms), so only
@@ -36,6 +36,28 @@ pub struct CpuTimes {
     pub stolen_ns: u64,
     /// The sum of task, interrupt, idle and stolen time.
     pub all_ns: u64,
+}
+
+/// Counters of a process, those of its ended and awaited children included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessUse {
+    /// CPU time of all threads.
+    pub cpu_ns: u64,
+    /// Resident memory, a level.
+    pub rss_bytes: u64,
+    /// Bytes that it caused to be read from disks; `None` without the permission to see them.
+    pub read_bytes: Option<u64>,
+    /// Bytes that it caused to be written to disks; likewise.
+    pub written_bytes: Option<u64>,
+}
+
+/// Context switches of a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Switches {
+    /// It waited.
+    pub voluntary: u64,
+    /// It was preempted.
+    pub involuntary: u64,
 }
 
 impl ProcFs {
@@ -92,6 +114,54 @@ impl ProcFs {
         let user: u64 = fields.next()?.parse().ok()?;
         let system: u64 = fields.next()?.parse().ok()?;
         Some((user + system).saturating_mul(tick_ns()))
+    }
+
+    /// Processes of a process group, in ascending order.
+    pub fn group_members(&self, group: u32) -> Vec<u32> {
+        let is_member = |pid: &u32| {
+            let text = self.text(&format!("{pid}/stat"));
+            // After the name: state, parent, group.
+            let group_of = |text: String| {
+                text.rsplit_once(')')?.1.split_whitespace().nth(2)?.parse::<u32>().ok()
+            };
+            text.and_then(group_of) == Some(group)
+        };
+        let all = names(&self.root);
+        let mut pids: Vec<u32> =
+            all.iter().filter_map(|name| name.parse().ok()).filter(is_member).collect();
+        pids.sort_unstable();
+        pids
+    }
+
+    /// Counters of a process; `None` if it has ended.
+    pub fn process_use(&self, pid: u32) -> Option<ProcessUse> {
+        let stat = self.text(&format!("{pid}/stat"))?;
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+        // User and system time, of the process and of its awaited children.
+        let ticks = fields.get(11..15)?.iter().map(|field| field.parse::<u64>().ok());
+        let ticks: u64 = ticks.sum::<Option<u64>>()?;
+        let rss_pages: u64 = fields.get(21)?.parse().ok()?;
+        let io = self.text(&format!("{pid}/io")).unwrap_or_default();
+        Some(ProcessUse {
+            cpu_ns: ticks.saturating_mul(tick_ns()),
+            rss_bytes: rss_pages.saturating_mul(rustix::param::page_size() as u64),
+            read_bytes: field(&io, "read_bytes:"),
+            written_bytes: field(&io, "write_bytes:"),
+        })
+    }
+
+    /// Threads of a process with their context switches.
+    pub fn thread_switches(&self, pid: u32) -> Vec<(u32, Switches)> {
+        let tasks = names(&self.root.join(pid.to_string()).join("task"));
+        let of_thread = |name: &String| {
+            let status = self.text(&format!("{pid}/task/{name}/status"))?;
+            let switches = Switches {
+                voluntary: field(&status, "voluntary_ctxt_switches:")?,
+                involuntary: field(&status, "nonvoluntary_ctxt_switches:")?,
+            };
+            Some((name.parse().ok()?, switches))
+        };
+        tasks.iter().filter_map(of_thread).collect()
     }
 
     /// The calling process's id in this directory.
@@ -172,6 +242,11 @@ impl ProcFs {
     fn text(&self, file: &str) -> Option<String> {
         super::read_text(&self.root.join(file)).ok()
     }
+}
+
+/// The number in the line that begins with `name`.
+fn field(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
 }
 
 /// Names in a directory; empty if it is unreadable.

@@ -55,6 +55,38 @@ fn times_are_read_from_the_files() {
 }
 
 #[test]
+fn counters_of_a_process_include_awaited_children() {
+    let dir = Dir::new("process");
+    let stat = |pid: u32, group: u32| {
+        format!("{pid} (a) b) S 1 {group} 1 0 -1 0 9 0 0 0 10 20 3 4 20 0 2 0 555 4096 7 1")
+    };
+    dir.write("50/stat", &stat(50, 50));
+    dir.write("50/io", "rchar: 1\nread_bytes: 4096\nwrite_bytes: 8192\n");
+    dir.write("51/stat", &stat(51, 50));
+    dir.write("60/stat", &stat(60, 60));
+    let status = "Name: a\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n";
+    dir.write("50/task/50/status", status);
+    dir.write("50/task/52/status", status);
+    let proc = ProcFs::at(&dir.0);
+    assert_eq!(proc.group_members(50), [50, 51]);
+    let page_bytes = rustix::param::page_size() as u64;
+    let expected = ProcessUse {
+        cpu_ns: 37 * tick_ns(),
+        rss_bytes: 7 * page_bytes,
+        read_bytes: Some(4096),
+        written_bytes: Some(8192),
+    };
+    assert_eq!(proc.process_use(50), Some(expected));
+    let without_io = ProcessUse { read_bytes: None, written_bytes: None, ..expected };
+    assert_eq!(proc.process_use(51), Some(without_io));
+    assert_eq!(proc.process_use(99), None);
+    let switches = Switches { voluntary: 12, involuntary: 3 };
+    let mut threads = proc.thread_switches(50);
+    threads.sort_unstable_by_key(|(thread, _)| *thread);
+    assert_eq!(threads, [(50, switches), (52, switches)]);
+}
+
+#[test]
 fn missing_data_is_none() {
     let dir = Dir::new("none");
     let proc = ProcFs::at(&dir.0);
