@@ -126,6 +126,7 @@ fn config() -> LoadConfig {
         batch_latency: false,
         wrk2_exact: false,
         spin: Duration::ZERO,
+        interval: Duration::from_secs(1),
         ca_pem: None,
     }
 }

@@ -42,6 +42,9 @@ pub struct LoadConfig {
     /// worker's requests: slow plans are met precisely, and fast ones, which hardly sleep, do not
     /// cost a core. With [`SPIN_ALWAYS`] workers never sleep during a phase and take a core each.
     pub spin: Duration,
+    /// Length of the intervals that [`crate::Load::run`] passes on; a second is a multiple of it.
+    /// [`crate::Outcome::seconds`] are whole seconds in any case.
+    pub interval: Duration,
     /// CA certificates (PEM) to check the server's certificate against; `None`: certificates are
     /// not checked, as in wrk and wrk2.
     pub ca_pem: Option<Vec<u8>>,
@@ -61,6 +64,7 @@ impl Default for LoadConfig {
             batch_latency: false,
             wrk2_exact: false,
             spin: Duration::ZERO,
+            interval: Duration::from_secs(1),
             ca_pem: None,
         }
     }

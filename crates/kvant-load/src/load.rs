@@ -51,7 +51,7 @@ pub struct Load {
     reports: Receiver<Report>,
     stopper: Stopper,
     failure: Option<Error>,
-    before_measuring: Option<Box<dyn FnMut() + Send>>,
+    before_measuring: Option<Box<dyn FnMut(u64) + Send>>,
     machine: Option<Machine>,
 }
 
@@ -143,8 +143,9 @@ impl Load {
         Ok(WorkerHandle { commands, empty, waker, thread })
     }
 
-    /// Sets what [`Load::run`] calls when the measured time begins.
-    pub fn before_measuring(&mut self, call: Box<dyn FnMut() + Send>) {
+    /// Sets what [`Load::run`] calls when the measured time begins, with that time by the monotonic
+    /// clock, in nanoseconds.
+    pub fn before_measuring(&mut self, call: Box<dyn FnMut(u64) + Send>) {
         self.before_measuring = Some(call);
     }
 
@@ -158,20 +159,20 @@ impl Load {
         self.stopper.clone()
     }
 
-    /// Runs one phase. `each_second` receives the sum of all threads at the end of each second, and
-    /// returns `false` to end the phase early.
+    /// Runs one phase. `each_interval` receives the sum of all threads at the end of each interval
+    /// ([`LoadConfig::interval`]), and returns `false` to end the phase early.
     ///
     /// # Errors
     /// The failure of a source. All further phases return the same error.
     pub fn run(
         &mut self,
         phase: &Phase,
-        each_second: &mut dyn FnMut(&Interval) -> bool,
+        each_interval: &mut dyn FnMut(&Interval) -> bool,
     ) -> Result<Outcome> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
-        let outcome = self.run_phase(phase, each_second);
+        let outcome = self.run_phase(phase, each_interval);
         if let Err(error) = &outcome {
             self.failure = Some(error.clone());
             self.end_threads();
@@ -182,7 +183,7 @@ impl Load {
     fn run_phase(
         &mut self,
         phase: &Phase,
-        each_second: &mut dyn FnMut(&Interval) -> bool,
+        each_interval: &mut dyn FnMut(&Interval) -> bool,
     ) -> Result<Outcome> {
         let _tag = tag::enter(Activity::Load);
         let quota = Arc::new(Quota::new(phase.request_count_max));
@@ -198,10 +199,10 @@ impl Load {
         let mut watch = MachineWatch::new(self.machine.as_ref());
         while !tally.has_ended() {
             let Some(Report { thread, event }) = self.next_report(measure_from_ns)? else {
-                measure_from_ns = None;
+                let from_ns = measure_from_ns.take();
                 watch.begin(self.env.clock.monotonic_ns());
-                if let Some(call) = &mut self.before_measuring {
-                    call();
+                if let (Some(call), Some(from_ns)) = (&mut self.before_measuring, from_ns) {
+                    call(from_ns);
                 }
                 continue;
             };
@@ -217,8 +218,8 @@ impl Load {
                         start_wall_ms = self.env.clock.wall_ms() + until_measured_ns / 1_000_000;
                     }
                 }
-                WorkerEvent::Second(second) => {
-                    let cleared = tally.add(thread, second);
+                WorkerEvent::Interval(interval) => {
+                    let cleared = tally.add(thread, interval);
                     // A worker that is gone needs no interval.
                     drop(self.workers[thread].empty.send(cleared));
                 }
@@ -229,7 +230,7 @@ impl Load {
                 }
                 WorkerEvent::Failed(error) => return Err(error.unwrap_or_else(panicked)),
             }
-            let (wants_more, second_count) = tally.complete_seconds(each_second);
+            let (wants_more, second_count) = tally.complete_intervals(each_interval);
             if second_count > 0 {
                 tally.set_machine_of_last_second(watch.lap(self.env.clock.monotonic_ns()));
             }
@@ -316,6 +317,11 @@ fn check(config: &LoadConfig, source_count: usize) -> Result<()> {
     let has_address = |target: &Target| !target.addresses.is_empty();
     if config.targets.is_empty() || !config.targets.iter().all(has_address) {
         return Err(Error::invalid("a run needs at least one target, and each target an address"));
+    }
+    let interval_ns = config.interval.as_nanos();
+    if interval_ns == 0 || 1_000_000_000 % interval_ns != 0 {
+        let message = format!("intervals of {:?} do not divide a second", config.interval);
+        return Err(Error::invalid(message));
     }
     if threads == 0 || threads > connections {
         let message = format!(

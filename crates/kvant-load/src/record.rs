@@ -6,7 +6,8 @@ use crate::lateness::Lateness;
 use crate::op::OpId;
 use serde::{Deserialize, Serialize};
 
-/// A second (or the rest of one at the end) of one thread or of all, or a whole phase.
+/// An interval of the measured time (see `LoadConfig::interval`) of one thread or of all, or a whole
+/// phase.
 ///
 /// A request belongs to the interval in which it was completed. Only requests planned in the
 /// measured time count; those of the warm-up are not recorded. Written as JSON under these names.

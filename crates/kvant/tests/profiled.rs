@@ -173,6 +173,7 @@ fn serve_and_load(maker: Maker, duration: Duration) -> Outcome {
         batch_latency: false,
         wrk2_exact: false,
         spin: Duration::ZERO,
+        interval: Duration::from_secs(1),
         ca_pem: None,
     };
     let mut load = Load::start(config, vec![source], ops, env).expect("threads");

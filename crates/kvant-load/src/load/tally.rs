@@ -1,26 +1,32 @@
-//! Adds up the reports of workers: by second, as soon as all threads have reported it, by thread,
-//! and in total.
+//! Adds up the reports of workers: by interval, as soon as all threads have reported it, by second,
+//! by thread, and in total.
 
 use crate::config::Phase;
 use crate::machine::MachineUse;
 use crate::outcome::{Outcome, Second};
 use crate::record::Interval;
-use crate::worker::messages::{ThreadEnd, ThreadSecond};
+use crate::worker::messages::{ThreadEnd, ThreadInterval};
 use std::collections::VecDeque;
+
+const SECOND_NS: u64 = 1_000_000_000;
 
 pub(super) struct Tally {
     threads: Vec<ThreadTally>,
-    /// Seconds that some thread has not reported, in order.
-    open: VecDeque<ThreadSecond>,
+    /// Intervals that some thread has not reported, in order.
+    open: VecDeque<ThreadInterval>,
+    /// Intervals that all threads have reported.
+    complete_count: usize,
+    /// The sum of the complete intervals since the last whole second.
+    second: ThreadInterval,
     seconds: Vec<Second>,
-    /// Memory for the next second.
-    spare: Option<ThreadSecond>,
+    /// Memory for the next interval.
+    spare: Option<ThreadInterval>,
 }
 
 #[derive(Default)]
 struct ThreadTally {
     total: Interval,
-    second_count: usize,
+    interval_count: usize,
     end: Option<ThreadEnd>,
 }
 
@@ -29,21 +35,23 @@ impl Tally {
         Tally {
             threads: (0..thread_count).map(|_| ThreadTally::default()).collect(),
             open: VecDeque::new(),
+            complete_count: 0,
+            second: ThreadInterval::default(),
             seconds: Vec::new(),
             spare: None,
         }
     }
 
-    /// Adds a second of a thread; returns its interval, cleared.
-    pub(super) fn add(&mut self, thread: usize, second: ThreadSecond) -> Box<Interval> {
-        let ThreadSecond { mut interval, backlog, restarts_histograms } = second;
+    /// Adds an interval of a thread; returns it, cleared.
+    pub(super) fn add(&mut self, thread: usize, reported: ThreadInterval) -> Box<Interval> {
+        let ThreadInterval { mut interval, backlog, restarts_histograms } = reported;
         let tally = &mut self.threads[thread];
         if restarts_histograms {
             tally.total.clear_latencies();
         }
         tally.total.add(&interval);
-        let at = tally.second_count - self.seconds.len();
-        tally.second_count += 1;
+        let at = tally.interval_count - self.complete_count;
+        tally.interval_count += 1;
         if at == self.open.len() {
             self.open.push_back(self.spare.take().unwrap_or_default());
         }
@@ -64,31 +72,56 @@ impl Tally {
         self.threads.iter().all(|thread| thread.end.is_some())
     }
 
-    /// Passes the seconds that all threads have reported to `each_second`. Returns whether it wants
-    /// more, and how many seconds there were.
-    pub(super) fn complete_seconds(
+    /// Passes the intervals that all threads have reported to `each_interval`. Returns whether it
+    /// wants more, and how many seconds there were.
+    pub(super) fn complete_intervals(
         &mut self,
-        each_second: &mut dyn FnMut(&Interval) -> bool,
+        each_interval: &mut dyn FnMut(&Interval) -> bool,
     ) -> (bool, usize) {
         let mut wants_more = true;
         let before = self.seconds.len();
         while !self.open.is_empty() {
-            let number = self.seconds.len();
+            let number = self.complete_count;
             let has_reported =
-                |thread: &ThreadTally| thread.end.is_some() || thread.second_count > number;
+                |thread: &ThreadTally| thread.end.is_some() || thread.interval_count > number;
             if !self.threads.iter().all(has_reported) {
                 break;
             }
-            let Some(mut second) = self.open.pop_front() else {
+            let Some(mut complete) = self.open.pop_front() else {
                 break;
             };
-            wants_more &= each_second(&second.interval);
-            self.seconds.push(summary(&second));
-            second.interval.clear();
-            second.backlog = 0;
-            self.spare = Some(second);
+            self.complete_count += 1;
+            wants_more &= each_interval(&complete.interval);
+            self.add_to_second(&complete);
+            complete.interval.clear();
+            complete.backlog = 0;
+            self.spare = Some(complete);
+        }
+        if self.has_ended() {
+            self.end_second();
         }
         (wants_more, self.seconds.len() - before)
+    }
+
+    fn add_to_second(&mut self, complete: &ThreadInterval) {
+        let (second, interval) = (&mut self.second, &complete.interval);
+        if second.interval.end_ns == 0 {
+            second.interval.start_ns = interval.start_ns;
+        }
+        second.interval.add(interval);
+        second.interval.end_ns = interval.end_ns;
+        second.backlog = complete.backlog;
+        if interval.end_ns.is_multiple_of(SECOND_NS) {
+            self.end_second();
+        }
+    }
+
+    /// Ends the current second if there is anything in it.
+    fn end_second(&mut self) {
+        if self.second.interval.end_ns > 0 {
+            self.seconds.push(summary(&self.second));
+            self.second.interval.clear();
+        }
     }
 
     pub(super) fn set_machine_of_last_second(&mut self, machine: Option<MachineUse>) {
@@ -134,7 +167,7 @@ impl Tally {
     }
 }
 
-fn summary(second: &ThreadSecond) -> Second {
+fn summary(second: &ThreadInterval) -> Second {
     let sum = &second.interval;
     let response = sum.response();
     Second {

@@ -26,8 +26,8 @@ pub(crate) struct Report {
 pub(crate) enum WorkerEvent {
     /// All connections are open, or as many as possible.
     Ready,
-    /// The end of a second of the measured time.
-    Second(ThreadSecond),
+    /// The end of an interval of the measured time.
+    Interval(ThreadInterval),
     /// A [`crate::Stopper`] asks for the end of the run, not a worker.
     StopRequested,
     Ended(Box<ThreadEnd>),
@@ -36,11 +36,11 @@ pub(crate) enum WorkerEvent {
 }
 
 #[derive(Default)]
-pub(crate) struct ThreadSecond {
+pub(crate) struct ThreadInterval {
     pub(crate) interval: Box<Interval>,
     /// Requests that were due and unsent at its end.
     pub(crate) backlog: u64,
-    /// Histograms before this second do not count: wrk2's calibration ended in it.
+    /// Histograms before this interval do not count: wrk2's calibration ended in it.
     pub(crate) restarts_histograms: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A worker's part of a phase: opens connections, begins the plan, ends seconds, ends the phase.
+//! A worker's part of a phase: opens connections, begins the plan, ends intervals, ends the phase.
 //!
 //! Invariants:
 //! 1. Boundaries are crossed in order and at their nominal times, however late the loop notices.
@@ -16,7 +16,6 @@ use crate::histogram::Histogram;
 use crate::plan::stagger;
 use kvant_base::{Result, duration};
 
-const SECOND_NS: u64 = 1_000_000_000;
 /// How long preparation waits while no connection becomes free and none is being opened, in
 /// nanoseconds.
 const PREPARE_NS_MAX: u64 = 1_000_000_000;
@@ -146,6 +145,7 @@ impl Worker {
 
     #[cold]
     fn cross_passed_boundaries(&mut self) {
+        let interval_ns = nanos(self.config.interval);
         while self.run.stage == Stage::Running && self.now_ns >= self.run.boundary_ns {
             let at_ns = self.run.boundary_ns;
             if !self.run.is_measuring {
@@ -158,13 +158,13 @@ impl Worker {
                 {
                     self.recorder.calibrate(at_ns);
                 }
-                if at_ns >= self.recorder.start_ns() + SECOND_NS {
-                    self.end_second(at_ns);
+                if at_ns >= self.recorder.start_ns() + interval_ns {
+                    self.end_interval(at_ns);
                 }
             }
-            let second_ns = self.recorder.start_ns().saturating_add(SECOND_NS);
+            let interval_end_ns = self.recorder.start_ns().saturating_add(interval_ns);
             let calibrates_ns = self.recorder.calibrates_ns().unwrap_or(u64::MAX);
-            self.run.boundary_ns = second_ns.min(calibrates_ns).min(self.run.end_ns);
+            self.run.boundary_ns = interval_end_ns.min(calibrates_ns).min(self.run.end_ns);
         }
     }
 
@@ -175,7 +175,7 @@ impl Worker {
         self.run.pace.begin_measuring(at_ns);
     }
 
-    fn end_second(&mut self, at_ns: u64) {
+    fn end_interval(&mut self, at_ns: u64) {
         let connections = &self.connections;
         let in_flight = |index: usize| connections[index].flight.in_flight();
         let run = &mut self.run;
@@ -185,8 +185,8 @@ impl Worker {
         // A batch counts as planned with its first request.
         let planned = run.tried + unsent.measured.min(unsent_max);
         let backlog = unsent.total.min(unsent_max);
-        let second = self.recorder.end_interval(at_ns, planned, backlog);
-        self.report(WorkerEvent::Second(second));
+        let interval = self.recorder.end_interval(at_ns, planned, backlog);
+        self.report(WorkerEvent::Interval(interval));
     }
 
     fn end_early(&mut self, at_ns: u64) {
@@ -229,7 +229,7 @@ impl Worker {
             });
             measured_ns = end_ns.saturating_sub(self.run.measured_ns);
             if end_ns > self.recorder.start_ns() {
-                self.end_second(end_ns);
+                self.end_interval(end_ns);
             }
         }
         let outcome = self.recorder.finish(end_ns);

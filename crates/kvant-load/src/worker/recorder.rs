@@ -6,7 +6,7 @@
 //!    a request.
 
 use super::connection::Flight;
-use super::messages::ThreadSecond;
+use super::messages::ThreadInterval;
 use crate::config::StatusSet;
 use crate::histogram::Histogram;
 use crate::outcome::ThreadOutcome;
@@ -164,7 +164,12 @@ impl Recorder {
     }
 
     /// Ends the interval. `planned` counts the requests planned since the measured time began.
-    pub(super) fn end_interval(&mut self, end_ns: u64, planned: u64, backlog: u64) -> ThreadSecond {
+    pub(super) fn end_interval(
+        &mut self,
+        end_ns: u64,
+        planned: u64,
+        backlog: u64,
+    ) -> ThreadInterval {
         let next = self.empty.try_recv().unwrap_or_default();
         let mut interval = std::mem::replace(&mut self.interval, next);
         let cpu_now_ns = thread_cpu_ns();
@@ -180,7 +185,7 @@ impl Recorder {
         self.outcome.cpu_ns += interval.cpu_ns;
         self.outcome.completed += interval.completed;
         let restarts_histograms = std::mem::take(&mut self.restarts_histograms);
-        ThreadSecond { interval, backlog, restarts_histograms }
+        ThreadInterval { interval, backlog, restarts_histograms }
     }
 
     pub(super) fn start_ns(&self) -> u64 {

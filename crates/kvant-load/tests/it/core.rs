@@ -84,6 +84,7 @@ pub(crate) fn config(
         batch_latency: false,
         wrk2_exact: false,
         spin: Duration::from_micros(50),
+        interval: Duration::from_secs(1),
         ca_pem: None,
     }
 }

@@ -157,6 +157,7 @@ impl Setup {
             batch_latency: false,
             wrk2_exact: false,
             spin: Duration::ZERO,
+            interval: Duration::from_secs(1),
             ca_pem: self.ca_pem.clone().map(String::into_bytes),
         };
         let sources =

@@ -20,6 +20,7 @@ fn load_config(url: &str, threads: usize, connections: usize) -> LoadConfig {
         batch_latency: false,
         wrk2_exact: false,
         spin: Duration::ZERO,
+        interval: Duration::from_secs(1),
         ca_pem: None,
     }
 }

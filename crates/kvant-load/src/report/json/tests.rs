@@ -36,6 +36,7 @@ fn config() -> LoadConfig {
         batch_latency: false,
         wrk2_exact: false,
         spin: Duration::from_micros(50),
+        interval: Duration::from_secs(1),
         ca_pem: None,
     }
 }

@@ -17,6 +17,7 @@ fn config(arrival: Arrival, wrk2_exact: bool) -> LoadConfig {
         batch_latency: false,
         wrk2_exact,
         spin: Duration::ZERO,
+        interval: Duration::from_secs(1),
         ca_pem: None,
     }
 }

@@ -23,7 +23,7 @@ impl OwnProfile {
     pub(super) fn new(output: Output, load: &mut Load, env: &Env) -> OwnProfile {
         let started = Arc::new(NamedMutex::new("own_profile", None));
         let (env, starting) = (env.clone(), Arc::clone(&started));
-        load.before_measuring(Box::new(move || {
+        load.before_measuring(Box::new(move |_| {
             let profiler = Profiler::start(Options::default(), &env, None);
             *starting.lock() = Some(profiler);
         }));
