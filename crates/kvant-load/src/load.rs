@@ -11,6 +11,8 @@
 mod descriptors;
 mod tally;
 
+pub use descriptors::raise_limit;
+
 use crate::config::{LoadConfig, Phase};
 use crate::machine::{Machine, MachineWatch};
 use crate::net::poller::Waker;

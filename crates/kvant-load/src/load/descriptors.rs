@@ -9,7 +9,10 @@ const DESCRIPTORS_KEPT: u64 = 64;
 const DESCRIPTORS_PER_THREAD: u64 = 2;
 
 /// Raises the soft limit as far as these connections need.
-pub(super) fn raise_limit(connection_count: usize, thread_count: usize) -> Result<()> {
+///
+/// # Errors
+/// `Io` when the hard limit is lower, with the remedy.
+pub fn raise_limit(connection_count: usize, thread_count: usize) -> Result<()> {
     let kept = DESCRIPTORS_KEPT + DESCRIPTORS_PER_THREAD * thread_count as u64;
     let connection_count = connection_count as u64;
     check(raise_descriptor_limit(connection_count + kept), connection_count, kept)
