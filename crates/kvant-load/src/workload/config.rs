@@ -24,6 +24,8 @@ pub struct WorkloadConfig {
     pub key_bytes: KeyBytes,
     /// Length of the values of `put` requests.
     pub value_bytes: ValueBytes,
+    /// Seconds after which the values of `put` requests expire; `None`: never.
+    pub ttl_s: Option<u64>,
     /// Share of `get` and `delete` requests whose key is one of `0..key_count`, from 0 to 1; the
     /// others have keys that are never stored and sort between stored ones.
     pub hit_ratio: f64,
@@ -43,6 +45,7 @@ impl WorkloadConfig {
             key_dist: KeyDist::Uniform,
             key_bytes: KeyBytes::default(),
             value_bytes: ValueBytes::default(),
+            ttl_s: None,
             hit_ratio: 1.0,
             range_records: 100,
             seed: 1,

@@ -1,6 +1,6 @@
 //! The constant parts of requests.
 
-use super::config::Kind;
+use super::config::{Kind, WorkloadConfig};
 use crate::request::{HeaderBlock, append_decimal};
 use crate::target::Target;
 use kvant_base::{Error, Result};
@@ -16,7 +16,7 @@ pub(super) struct Head {
 impl Head {
     pub(super) fn new(
         kind: Kind,
-        range_records: u64,
+        config: &WorkloadConfig,
         target: &Target,
         headers: &[(String, String)],
     ) -> Result<Head> {
@@ -36,13 +36,17 @@ impl Head {
             )));
         }
         let base = target.path.trim_end_matches('/');
-        let (path, limit) = match kind {
-            Kind::Put | Kind::Get | Kind::Delete => ("/v0/entity?id=", String::new()),
-            Kind::Range => ("/v0/entities?start=", format!("&limit={range_records}")),
+        let (path, after) = match kind {
+            Kind::Put => {
+                let ttl = config.ttl_s.map(|seconds| format!("&ttl={seconds}"));
+                ("/v0/entity?id=", ttl.unwrap_or_default())
+            }
+            Kind::Get | Kind::Delete => ("/v0/entity?id=", String::new()),
+            Kind::Range => ("/v0/entities?start=", format!("&limit={}", config.range_records)),
             Kind::Status => ("/v0/status", String::new()),
         };
         let mut before_key = format!("{} {base}{path}", kind.method()).into_bytes();
-        let mut after_key = format!("{limit} HTTP/1.1\r\n").into_bytes();
+        let mut after_key = format!("{after} HTTP/1.1\r\n").into_bytes();
         after_key.extend_from_slice(HeaderBlock::new(target, headers)?.as_bytes());
         after_key.extend_from_slice(if kind == Kind::Put { b"Content-Length: " } else { b"\r\n" });
         if kind == Kind::Status {

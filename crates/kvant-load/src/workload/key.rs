@@ -55,7 +55,7 @@ impl KeyBytes {
 }
 
 #[derive(Debug)]
-pub(super) struct Keys {
+pub struct Keys {
     /// Bytes after the digits in the shortest key.
     padding_min: u64,
     length_count: u64,
@@ -63,8 +63,9 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Writes keys of these lengths, which have no [`KeyBytes::problems`].
-    pub(super) fn new(lengths: KeyBytes) -> Keys {
+    /// Writes keys of these lengths, which are within the bounds of a
+    /// [`WorkloadConfig`](super::WorkloadConfig).
+    pub fn new(lengths: KeyBytes) -> Keys {
         let padding_max = lengths.max - DIGITS as u64;
         let table_bytes = if padding_max == 0 { 0 } else { WINDOW_BYTES + padding_max };
         // A constant seed: keys are the same in all runs.
@@ -77,7 +78,7 @@ impl Keys {
     }
 
     #[inline]
-    pub(super) fn append(&self, index: u64, out: &mut Vec<u8>) {
+    pub fn append(&self, index: u64, out: &mut Vec<u8>) {
         append_digits(index, out);
         out.extend_from_slice(self.padding(index));
     }

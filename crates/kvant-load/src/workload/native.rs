@@ -31,7 +31,7 @@ impl Shared {
         headers: &[(String, String)],
         ops: &OpNames,
     ) -> Result<Shared> {
-        let head = |kind, target| Head::new(kind, config.range_records, target, headers);
+        let head = |kind, target| Head::new(kind, config, target, headers);
         let heads = targets
             .iter()
             .map(|target| Kind::ALL.into_iter().map(|kind| head(kind, target)).collect())

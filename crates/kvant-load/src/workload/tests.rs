@@ -51,6 +51,10 @@ fn requests_follow_the_servers_api() {
         "PUT /v0/entity?id=000000000000 HTTP/1.1\r\nHost: localhost:8080\r\nContent-Length: 12";
     assert_eq!(head, expected);
     assert_eq!(value.len(), 12);
+    let expiring = WorkloadConfig { ttl_s: Some(60), ..config("put=1,get=1") };
+    for text in texts(&mut *one(&expiring), 20) {
+        assert_eq!(text.starts_with("PUT "), text.contains("&ttl=60 HTTP/1.1"), "{text}");
+    }
 }
 
 #[test]
