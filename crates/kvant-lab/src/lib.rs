@@ -11,8 +11,16 @@
 //! 2. The lab knows the generator and profiles, not the engine: every subject is a process or a URL
 //!    that speaks HTTP.
 //! 3. A disturbed attempt is never part of a figure.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
+#![cfg_attr(not(test), deny(clippy::unused_result_ok, clippy::unwrap_used))]
 
 pub mod analyse;
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "an experiment is processes, sockets, threads and real files"
+)]
+pub mod conduct;
 pub mod markdown;
 pub mod model;
 pub mod plan;

@@ -1,24 +1,17 @@
 //! The command line: [`command`] defines parsing, help, manual pages and shell completions.
 
-use crate::commands::{load, profile};
+use crate::commands::{lab, load, profile};
 use crate::settings::{DefaultValue, Kind, SETTINGS, Setting};
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, ArgAction, ArgGroup, Command, value_parser};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-/// Commands of later versions, and what they will do.
-pub(crate) const PLANNED: [(&str, &str); 1] = [("lab", "Run experiments and write reports")];
 
 /// Settings that are also flags of the `db` commands that open the database.
 const DB_SETTINGS: [&str; 3] = ["memory", "compression", "log-format"];
 
 pub(crate) fn command() -> Command {
-    let planned = PLANNED.map(|(name, about)| {
-        // Accepts any arguments, so that the error is about the command and not about a flag.
-        let rest = Arg::new("rest").num_args(0..).trailing_var_arg(true).allow_hyphen_values(true);
-        Command::new(name).about(about).hide(true).disable_help_flag(true).arg(rest)
-    });
     Command::new("kvant")
         .version(clap::crate_version!())
         .about("A durable, ordered key-value database over HTTP")
@@ -28,11 +21,11 @@ pub(crate) fn command() -> Command {
         .subcommand(serve())
         .subcommand(load::definition::command())
         .subcommand(profile::definition::command())
+        .subcommand(lab::definition::command())
         .subcommand(db())
         .subcommand(man())
         .subcommand(completions())
         .subcommand(Command::new("docs").hide(true).about("Print docs/configuration.md"))
-        .subcommands(planned)
 }
 
 fn serve() -> Command {

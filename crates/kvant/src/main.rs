@@ -15,7 +15,7 @@ mod log;
 mod settings;
 
 use clap::ArgMatches;
-use exit::{EXIT_FAILED, EXIT_USAGE, complain, finish, refuse, write_stdout};
+use exit::{EXIT_FAILED, complain, finish, refuse, write_stdout};
 use settings::{Config, Host, SETTINGS, Sources};
 use std::process::ExitCode;
 
@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         "serve" => serve(args),
         "load" => ExitCode::from(commands::load::load(args)),
         "profile" => ExitCode::from(commands::profile::profile(args)),
+        "lab" => ExitCode::from(commands::lab::lab(args)),
         "db" => db(args),
         "man" => finish(commands::generate::man(
             cli::command(),
@@ -44,10 +45,7 @@ fn main() -> ExitCode {
             finish(commands::generate::completions(cli::command(), shell))
         }
         "docs" => finish(write_stdout(settings::markdown().as_bytes())),
-        planned => {
-            complain(&format!("`kvant {planned}` does not exist yet"));
-            ExitCode::from(EXIT_USAGE)
-        }
+        other => unreachable!("`{other}` is not in the definition of the command line"),
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod db;
 pub(crate) mod generate;
+pub(crate) mod lab;
 #[expect(clippy::disallowed_methods, reason = "a report shows the command line")]
 pub(crate) mod load;
 mod option;

@@ -98,14 +98,6 @@ fn print_config_refuses_bad_settings_too() {
 }
 
 #[test]
-fn commands_that_do_not_exist_yet_are_rejected() {
-    let done = run_kvant(&["lab", "list", "--help"]);
-    assert_eq!(done.code, Some(2));
-    assert_eq!(done.stderr, "kvant: `kvant lab` does not exist yet\n");
-    assert!(!run_kvant(&["--help"]).stdout.contains("  lab"));
-}
-
-#[test]
 fn unknown_flags_and_commands_are_rejected_with_exit_code_2() {
     for args in
         [&["serve", "--lissten", "x"][..], &["dance"], &["serve", "extra"], &["db", "verify"], &[]]

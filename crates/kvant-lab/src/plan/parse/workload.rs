@@ -251,6 +251,7 @@ fn native(table: &Table<'_>, name: Name<'_>, defaults: &Defaults) -> Option<Work
         key_dist: table.parse("key-dist", KeyDist::parse).unwrap_or(default.key_dist),
         key_bytes: table.parse("key-bytes", KeyBytes::parse).unwrap_or(default.key_bytes),
         value_bytes: table.parse("value-bytes", ValueBytes::parse).unwrap_or(default.value_bytes),
+        ttl_s: None,
         hit_ratio: table.parse("hit-ratio", part).unwrap_or(default.hit_ratio),
         range_records: table
             .parse("range-records", units::parse_count)

@@ -1,0 +1,124 @@
+//! What has to be gone when the program ends, however it ends: process groups and temporary
+//! directories.
+//!
+//! Guards remove both in the ordinary case. [`remove_all`] is for the ends that run no destructor:
+//! a second signal, and a panic of a program that aborts.
+//!
+//! Invariants:
+//! 1. A process group is registered before anything else can happen to it: starting and registering
+//!    are one step under the lock.
+//! 2. After [`remove_all`] nothing is started any more.
+//!
+//! Threads: any.
+
+use kvant_base::lock::NamedMutex;
+use kvant_base::{Error, ErrorKind, Result};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::io;
+use std::path::{Path, PathBuf};
+
+static REGISTRY: NamedMutex<Registry> = NamedMutex::new(
+    "lab_cleanup",
+    Registry { is_closed: false, groups: Vec::new(), dirs: Vec::new() },
+);
+
+/// Tries to remove a directory into which a thread may still write.
+const REMOVE_TRIES: usize = 5;
+
+struct Registry {
+    is_closed: bool,
+    /// Leaders of process groups.
+    groups: Vec<Pid>,
+    dirs: Vec<PathBuf>,
+}
+
+/// Kills all registered process groups and removes all registered directories.
+pub fn remove_all() {
+    let mut registry = REGISTRY.lock();
+    registry.is_closed = true;
+    for group in std::mem::take(&mut registry.groups) {
+        match kill_process_group(group, Signal::KILL) {
+            // A group that has ended meanwhile is what is wanted.
+            Ok(()) | Err(_) => {}
+        }
+    }
+    for dir in std::mem::take(&mut registry.dirs) {
+        let is_gone = (0..REMOVE_TRIES).any(|_| remove_dir(&dir).is_ok());
+        if !is_gone {
+            eprintln!("kvant: cannot remove {}", dir.display());
+        }
+    }
+}
+
+/// Starts a process group and registers it. `start` returns what it started, and the leader.
+pub(super) fn register_group<T>(start: impl FnOnce() -> io::Result<(T, Pid)>) -> io::Result<T> {
+    let mut registry = REGISTRY.lock();
+    if registry.is_closed {
+        return Err(io::Error::other("the program is ending"));
+    }
+    let (started, leader) = start()?;
+    registry.groups.push(leader);
+    Ok(started)
+}
+
+/// Forgets a process group whose leader is about to be reaped: its id may be used again.
+pub(super) fn forget_group(leader: Pid) {
+    REGISTRY.lock().groups.retain(|group| *group != leader);
+}
+
+/// Kills what is left of a group. A group without processes is no error.
+pub(super) fn kill_group(leader: Pid) -> io::Result<()> {
+    match kill_process_group(leader, Signal::KILL) {
+        Err(error) if error != Errno::SRCH => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// A directory for temporary stores, removed when dropped.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    dir: PathBuf,
+}
+
+impl Scratch {
+    /// Creates the directory, empty.
+    ///
+    /// # Errors
+    /// `Io` and `NoSpace` with the directory.
+    pub(super) fn create(dir: &Path) -> Result<Scratch> {
+        let failed = |error| Error::io("create", dir, error);
+        let mut registry = REGISTRY.lock();
+        if registry.is_closed {
+            return Err(Error::new(ErrorKind::Closed, "the program is ending"));
+        }
+        remove_dir(dir).map_err(failed)?;
+        registry.dirs.push(dir.to_path_buf());
+        let scratch = Scratch { dir: dir.to_path_buf() };
+        drop(registry);
+        std::fs::create_dir_all(dir).map_err(failed)?;
+        Ok(scratch)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.dir
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(error) = remove_dir(&self.dir) {
+            eprintln!("kvant: cannot remove {}: {error}", self.dir.display());
+            return;
+        }
+        REGISTRY.lock().dirs.retain(|dir| *dir != self.dir);
+    }
+}
+
+/// Removes a directory with its contents, if it exists.
+pub(super) fn remove_dir(dir: &Path) -> io::Result<()> {
+    match std::fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

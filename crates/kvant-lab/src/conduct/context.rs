@@ -1,0 +1,149 @@
+//! What all parts of conduct share: plan, options, environment, directories, CPUs.
+
+use super::Options;
+use super::process::{self, Process};
+use super::run_dir::RunDir;
+use super::stop::Stop;
+use super::watch::Watched;
+use crate::plan::{Plan, Subject};
+use kvant_base::{Error, Result};
+use kvant_env::{Env, host};
+use kvant_load::{Address, Target};
+use rustix::thread::CpuSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Between two looks at a command that runs to its end.
+const LOOK_PERIOD: Duration = Duration::from_millis(50);
+
+/// A running experiment.
+pub(super) struct Context<'a> {
+    pub(super) plan: &'a Plan,
+    /// The plan's directory, absolute.
+    pub(super) plan_dir: &'a Path,
+    pub(super) options: &'a Options,
+    pub(super) env: &'a Env,
+    pub(super) stop: &'a Stop,
+    pub(super) run_dir: &'a RunDir,
+    /// Holds the temporary stores.
+    pub(super) scratch: &'a Path,
+    /// CPUs of subjects.
+    pub(super) server_cpus: CpuSet,
+}
+
+/// Why something could not be done.
+#[derive(Debug)]
+pub(super) enum Problem {
+    /// The subject failed, in words that follow its name. Other subjects may go on.
+    Subject(String),
+    /// The run is to end.
+    Stopped,
+    /// The run cannot go on.
+    Run(Error),
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Problem {
+        Problem::Run(error)
+    }
+}
+
+impl Context<'_> {
+    /// The file that gets the outputs of a subject.
+    pub(super) fn log_file(&self, subject: &Subject) -> PathBuf {
+        self.run_dir.path("subjects").join(format!("{}.log", file_name(&subject.name)))
+    }
+
+    /// A path of the plan.
+    pub(super) fn in_plan_dir(&self, path: &Path) -> PathBuf {
+        self.plan_dir.join(path)
+    }
+
+    /// A command of the plan, in the plan's directory; `places` are replaced in all of its words.
+    pub(super) fn command(&self, words: &[String], places: &[(&str, String)]) -> Command {
+        let dir = self.plan_dir.display().to_string();
+        let word = |word: &String| {
+            let with_dir = word.replace("{dir}", &dir);
+            places.iter().fold(with_dir, |word, (place, value)| word.replace(place, value))
+        };
+        let words: Vec<String> = words.iter().map(word).collect();
+        let (program, args) =
+            words.split_first().map_or(("", &[][..]), |(first, rest)| (first, rest));
+        // A path, unlike the name of a program, starts in the plan's directory.
+        let program = match program.contains('/') {
+            true => self.in_plan_dir(Path::new(program)),
+            false => PathBuf::from(program),
+        };
+        let mut command = Command::new(program);
+        command.args(args).current_dir(self.plan_dir);
+        command
+    }
+
+    /// Runs a command to its end.
+    ///
+    /// # Errors
+    /// [`Problem::Subject`] if it fails or takes too long.
+    pub(super) fn run_to_end(
+        &self,
+        command: Command,
+        text: &str,
+        time_max: Duration,
+    ) -> std::result::Result<(), Problem> {
+        // Its end must not end a phase.
+        let process = Process::start(command, &self.server_cpus, &Stop::default())?;
+        let until = Instant::now() + time_max;
+        loop {
+            if let Some(status) = process.wait(LOOK_PERIOD) {
+                return match status.success() {
+                    true => Ok(()),
+                    false => Err(Problem::Subject(format!("`{text}` failed: {status}"))),
+                };
+            }
+            if self.stop.is_requested() {
+                return Err(Problem::Stopped);
+            }
+            if Instant::now() >= until {
+                return Err(Problem::Subject(format!("`{text}` has not ended after {time_max:?}")));
+            }
+        }
+    }
+
+    /// The processes of this machine that listen at a target.
+    pub(super) fn listeners(&self, target: &Target) -> Watched {
+        let proc = &self.options.proc;
+        let pids = match target.addresses.first() {
+            Some(Address::Tcp(address))
+                if address.ip().is_loopback() || proc.is_own_address(address.ip()) =>
+            {
+                proc.tcp_listeners(*address)
+            }
+            Some(Address::Unix(path)) => proc.unix_listeners(path),
+            _ => Vec::new(),
+        };
+        let own_pid = std::process::id();
+        let pids: Vec<u32> = pids.into_iter().filter(|pid| *pid != own_pid).collect();
+        if pids.is_empty() { Watched::Nothing } else { Watched::Processes(pids) }
+    }
+
+    /// `: LINE`, the last line of a log, or nothing.
+    pub(super) fn last_line_of(&self, log: &Path) -> String {
+        let text = host::read_text(log).unwrap_or_default();
+        let last = text.lines().rfind(|line| !line.trim().is_empty());
+        last.map(|line| format!(": {}", line.trim())).unwrap_or_default()
+    }
+}
+
+/// The CPUs of the plan's list, of those that this program may use.
+///
+/// # Errors
+/// `Io`.
+pub(super) fn cpus(planned: &[u32]) -> Result<CpuSet> {
+    Ok(process::cpu_set(planned, &process::own_cpus()?))
+}
+
+/// A name as a file name.
+pub(super) fn file_name(name: &str) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    name.chars().map(safe).collect()
+}

@@ -1,0 +1,106 @@
+//! Makes the loads of an attempt from the plan's workloads.
+
+use super::context::Context;
+use crate::plan::{Requests, Workload};
+use kvant_base::{Error, Result};
+use kvant_load::request::{self, HeaderBlock};
+use kvant_load::script::{Options, Script};
+use kvant_load::source::fixed::FixedSource;
+use kvant_load::{Load, LoadConfig, OpNames, RequestSource, Target, workload};
+use std::time::Duration;
+
+/// Length of the intervals of `load.hlog`: the resolution of the heat map.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// As the default of `kvant load`: about the time of a wake-up.
+const SPIN: Duration = Duration::from_micros(20);
+
+/// A started load.
+pub(super) struct Started {
+    pub(super) load: Load,
+    pub(super) config: LoadConfig,
+    pub(super) ops: OpNames,
+}
+
+/// Starts the threads of a workload's load on `target`.
+///
+/// # Errors
+/// A script that fails, or a workload that is not valid.
+pub(super) fn start(
+    context: &Context<'_>,
+    workload: &Workload,
+    target: &Target,
+) -> Result<Started> {
+    let ops = OpNames::default();
+    let mut config = LoadConfig {
+        targets: vec![target.clone()],
+        thread_count: workload.thread_count,
+        connection_count: workload.connection_count,
+        timeout: workload.timeout,
+        arrival: workload.arrival,
+        seed: context.plan.seed,
+        ok_statuses: workload.ok_statuses.clone(),
+        spin: SPIN,
+        interval: INTERVAL,
+        ..LoadConfig::default()
+    };
+    if let Requests::Native(native) = &workload.requests {
+        config.ok_statuses = config.ok_statuses.union(&native.expected_statuses());
+    }
+    let sources = sources(context, workload, &mut config, &ops)?;
+    let load = Load::start(config.clone(), sources, ops.clone(), context.env.clone())?;
+    Ok(Started { load, config, ops })
+}
+
+fn sources(
+    context: &Context<'_>,
+    workload: &Workload,
+    config: &mut LoadConfig,
+    ops: &OpNames,
+) -> Result<Vec<Box<dyn RequestSource>>> {
+    match &workload.requests {
+        Requests::Native(native) => {
+            workload::sources(native, &config.targets, &[], config.thread_count, ops)
+        }
+        Requests::Script { file, args } => {
+            let options = Options {
+                targets: config.targets.clone(),
+                headers: Vec::new(),
+                args: args.clone(),
+                thread_count: config.thread_count,
+                seed: Some(config.seed),
+                is_wrk2_exact: false,
+                ops: ops.clone(),
+            };
+            Ok(Script::load(&context.in_plan_dir(file), &options, context.env)?.sources())
+        }
+        Requests::Fixed { method, path, body } => {
+            let target = &mut config.targets[0];
+            target.path = format!("{}{path}", target.path.trim_end_matches('/'));
+            let op = ops.intern(&format!("{method} {}", path.split('?').next().unwrap_or(path)));
+            let headers = HeaderBlock::new(target, &[])?;
+            let mut bytes = Vec::new();
+            request::append_request(&mut bytes, method, &target.path, &headers, body.as_deref());
+            let source = FixedSource::new(&[bytes], op, method == "HEAD", 1);
+            let sources = (0..config.thread_count)
+                .map(|_| -> Box<dyn RequestSource> { Box::new(source.clone()) });
+            Ok(sources.collect())
+        }
+        Requests::Command { command, .. } => {
+            let problem = format!("`{}` is a program, not requests", command.join(" "));
+            Err(Error::invalid(problem))
+        }
+    }
+}
+
+/// What makes the requests, for the report.
+pub(super) fn requests_text(requests: &Requests) -> String {
+    match requests {
+        Requests::Native(native) => format!("workload {}, {} keys", native.mix, native.key_count),
+        Requests::Script { file, args } => {
+            let args: String = args.iter().map(|arg| format!(" {arg}")).collect();
+            format!("script {}{args}", file.display())
+        }
+        Requests::Fixed { method, path, .. } => format!("{method} {path}"),
+        Requests::Command { command, .. } => command.join(" "),
+    }
+}

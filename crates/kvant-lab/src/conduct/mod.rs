@@ -1,0 +1,189 @@
+//! Conduct: runs a plan and leaves a run directory ([`crate::record`]).
+//!
+//! - [`runner`] runs repeats, cases and tries; [`stage`] keeps the running subject with the data of
+//!   the case; [`attempt`] runs one load and writes its files.
+//! - [`subject`] starts a server as a [`process`] group; [`data`] fills it.
+//! - [`tasks`] makes phases from the plan and the [`maxima`] found so far; [`load`], [`beside`],
+//!   [`crowd`] and [`external`] make the load.
+//! - [`observe`] records beside it: the kernel's account ([`watch`]), statistics, [`events`] and a
+//!   recording. [`judge`] decides whether an attempt counts.
+//! - [`run_dir`] writes the run directory; [`cleanup`] leaves nothing behind.
+//!
+//! Invariants:
+//! 1. However a run ends, its directory is readable, no process that it started is left, and its
+//!    temporary stores are removed.
+//! 2. All times are those of one monotonic clock.
+//! 3. What was disturbed is repeated or marked.
+//!
+//! Threads: the caller's conducts, bound to the CPUs of the generator.
+
+mod attempt;
+mod beside;
+pub mod cleanup;
+mod context;
+mod crowd;
+mod data;
+mod events;
+mod external;
+mod facts;
+mod http;
+mod judge;
+mod load;
+mod log;
+mod maxima;
+mod observe;
+mod process;
+pub mod progress;
+mod run_dir;
+mod runner;
+mod stage;
+pub mod stop;
+mod subject;
+mod tasks;
+mod tree;
+mod watch;
+
+pub use progress::Progress;
+pub use stop::Stop;
+
+use crate::plan::Plan;
+use crate::record::{Attempt, AttemptVerdict, Run, RunState};
+use cleanup::Scratch;
+use context::{Context, Problem};
+use kvant_base::{Error, Result};
+use kvant_env::Env;
+use kvant_env::host::procfs::ProcFs;
+use process::Bound;
+use run_dir::{Earlier, RunDir};
+use runner::Runner;
+use std::path::{Path, PathBuf};
+
+/// How a plan is run.
+pub struct Options {
+    /// The run directory.
+    pub dir: PathBuf,
+    /// Whether `dir` holds the run to continue.
+    pub resumes: bool,
+    /// Where the directory of the temporary stores is made; `None`: in the run directory.
+    pub scratch: Option<PathBuf>,
+    /// The program of subjects of the kind Kvant that name none.
+    pub program: PathBuf,
+    /// The kernel's account.
+    pub proc: ProcFs,
+}
+
+/// A run that has ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// As in `run.json`.
+    pub run: Run,
+    /// As in the journal.
+    pub attempts: Vec<Attempt>,
+}
+
+impl Ended {
+    /// Attempts with such a verdict.
+    pub fn count(&self, is_counted: impl Fn(&AttemptVerdict) -> bool) -> usize {
+        self.attempts.iter().filter(|attempt| is_counted(&attempt.verdict)).count()
+    }
+}
+
+/// Runs `plan` until its end, or until `stop` is requested.
+///
+/// # Errors
+/// `Invalid` if the plan cannot be run here, or the directory holds another run. `Io` and `NoSpace`
+/// when the run directory cannot be written: subjects are stopped, and what was written before
+/// stays readable.
+pub fn run(
+    plan: &Plan,
+    options: &Options,
+    env: &Env,
+    stop: &Stop,
+    progress: &mut Progress,
+) -> Result<Ended> {
+    let server_cpus = context::cpus(&plan.server_cpus)?;
+    let cases = plan.cases();
+    if cases.is_empty() {
+        return Err(Error::invalid("the plan has no case"));
+    }
+    let (run_dir, run, attempts) = match options.resumes {
+        true => resume(plan, options, cases)?,
+        false => {
+            let run = facts::run(plan, cases, options, env.clock.wall_ms());
+            (RunDir::create(&options.dir, &plan.text)?, run, Vec::new())
+        }
+    };
+    run_dir.write_run(&run)?;
+    let scratch = Scratch::create(&absolute(&scratch_dir(options, &run_dir))?)?;
+    let plan_dir = absolute(&plan.dir)?;
+    let context = Context {
+        plan,
+        plan_dir: &plan_dir,
+        options,
+        env,
+        stop,
+        run_dir: &run_dir,
+        scratch: scratch.path(),
+        server_cpus,
+    };
+    let bound = Bound::to(&context::cpus(&plan.generator_cpus)?)?;
+    let mut runner = Runner::new(&context, run, attempts, progress)?;
+    let result = runner.run_all();
+    let stopped = runner.end();
+    let Runner { mut run, attempts, .. } = runner;
+    drop(bound);
+    // First, since it makes room for the rest.
+    drop(scratch);
+    let (state, error) = match (result, stopped) {
+        (Ok(()), Ok(())) => (RunState::Complete, None),
+        (Err(Problem::Stopped), _) => {
+            (RunState::Interrupted { reason: "it was interrupted".to_owned() }, None)
+        }
+        (Err(Problem::Subject(why)), _) => {
+            let reason = why.clone();
+            (RunState::Interrupted { reason }, Some(Error::invalid(why)))
+        }
+        (Err(Problem::Run(error)), _) | (Ok(()), Err(error)) => {
+            (RunState::Interrupted { reason: error.to_string() }, Some(error))
+        }
+    };
+    run.state = state;
+    run.ended_wall_ms = Some(env.clock.wall_ms());
+    let written = run_dir.write_run(&run);
+    match error {
+        Some(error) => Err(error),
+        None => written.map(|()| Ended { run, attempts }),
+    }
+}
+
+/// The earlier run of the directory, if it was of the same plan.
+fn resume(
+    plan: &Plan,
+    options: &Options,
+    cases: Vec<crate::record::Case>,
+) -> Result<(RunDir, Run, Vec<Attempt>)> {
+    let (run_dir, Earlier { mut run, attempts }) = RunDir::resume(&options.dir)?;
+    let refused = |problem: &str| Err(Error::invalid(problem).with_file(&options.dir));
+    if run.plan_checksum != facts::checksum(&plan.text) {
+        return refused("the plan has changed since the run began");
+    }
+    if run.shortened != plan.shortened || run.cases != cases || run.repeats != plan.repeats {
+        return refused("the run was made with other options, such as --quick");
+    }
+    run.state = RunState::Running;
+    run.ended_wall_ms = None;
+    Ok((run_dir, run, attempts))
+}
+
+/// Commands of a plan run in its directory, so that paths must not depend on ours.
+fn absolute(path: &Path) -> Result<PathBuf> {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    std::path::absolute(path).map_err(|error| Error::io("find", path, error))
+}
+
+fn scratch_dir(options: &Options, run_dir: &RunDir) -> PathBuf {
+    match &options.scratch {
+        Some(dir) => dir.join(format!("kvant-lab-{}", std::process::id())),
+        None => run_dir.root().join("scratch"),
+    }
+}

@@ -1,0 +1,355 @@
+//! The order of a run: repeats, cases and tries, and what is written after each.
+//!
+//! Invariants:
+//! 1. Repeats are the outermost loop, so that subjects take turns.
+//! 2. The run ends: tries of a case and repeat are bounded, and so are further tries of the run.
+//! 3. A resumed run does what is missing, in the same order.
+
+use super::attempt::{self, Done, Order};
+use super::context::{Context, Problem};
+use super::facts;
+use super::maxima::{Maxima, OfCase};
+use super::progress::Progress;
+use super::stage::Stage;
+use crate::plan::{Resolved, SubjectKind};
+use crate::record::{Attempt, AttemptVerdict, Case, PhaseKind, Run};
+use kvant_base::{Error, Result};
+use kvant_load::report::json::ResultFile;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Tries of a case in a repeat.
+const TRIES_MAX: u32 = 3;
+/// Further tries of all cases together, as a part of all attempts ...
+const FURTHER_TRIES_PART: f64 = 0.5;
+/// ... and at least so many.
+const FURTHER_TRIES_MIN: u32 = 6;
+/// A subject that failed so often one after the other is left alone.
+const FAILURES_MAX: u32 = 6;
+/// What an attempt takes beside its load, at first.
+const OVERHEAD: Duration = Duration::from_secs(2);
+/// Phases of a search, about, in lengths of a step.
+const SEARCH_STEPS: u32 = 17;
+
+/// A run that goes on.
+pub(super) struct Runner<'a> {
+    pub(super) context: &'a Context<'a>,
+    pub(super) run: Run,
+    pub(super) attempts: Vec<Attempt>,
+    pub(super) progress: &'a mut Progress,
+    stage: Stage,
+    maxima: Maxima,
+    further_tries: u32,
+    /// Failures one after the other, by subject.
+    failures: BTreeMap<String, u32>,
+    left_out: BTreeSet<String>,
+    estimate: Estimate,
+}
+
+impl<'a> Runner<'a> {
+    /// A run with the attempts that there are already.
+    ///
+    /// # Errors
+    /// `Io` and `Invalid` if the results of earlier attempts cannot be read.
+    pub(super) fn new(
+        context: &'a Context<'a>,
+        run: Run,
+        attempts: Vec<Attempt>,
+        progress: &'a mut Progress,
+    ) -> Result<Runner<'a>> {
+        let mut maxima = Maxima::default();
+        for attempt in attempts.iter().filter(|attempt| attempt.verdict == AttemptVerdict::Valid) {
+            if let Some(per_s) = recorded_maximum(context, &run, attempt)? {
+                maxima.add(attempt.case, attempt.repeat, per_s);
+            }
+        }
+        let further_tries = attempts.iter().filter(|attempt| attempt.try_count > 1).count() as u32;
+        Ok(Runner {
+            context,
+            run,
+            attempts,
+            progress,
+            stage: Stage::new(),
+            maxima,
+            further_tries,
+            failures: BTreeMap::new(),
+            left_out: BTreeSet::new(),
+            estimate: Estimate::default(),
+        })
+    }
+
+    /// Runs everything that is missing.
+    ///
+    /// # Errors
+    /// What ended the run.
+    pub(super) fn run_all(&mut self) -> std::result::Result<(), Problem> {
+        self.leave_out_missing();
+        let count = self.run.cases.len() * self.run.repeats as usize;
+        for repeat in 1..=self.run.repeats {
+            for case in self.run.cases.clone() {
+                let number = (repeat as usize - 1) * self.run.cases.len() + case.id + 1;
+                if self.is_done(&case, repeat) || self.left_out.contains(&case.subject) {
+                    continue;
+                }
+                let left = self.estimate.left(self.remaining(&case, repeat));
+                self.progress.set_place(number, count, left);
+                let start = Instant::now();
+                self.run_case(&case, repeat)?;
+                self.estimate.add(weight(&case), start.elapsed());
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops the running subject.
+    ///
+    /// # Errors
+    /// `Io` if it cannot be signalled.
+    pub(super) fn end(&mut self) -> Result<()> {
+        self.stage.stop()
+    }
+
+    fn run_case(&mut self, case: &Case, repeat: u32) -> std::result::Result<(), Problem> {
+        let resolved = self.context.plan.resolve(case)?;
+        let earlier = self.attempts.iter().filter(|attempt| {
+            attempt.case == case.id
+                && attempt.repeat == repeat
+                && !matches!(attempt.verdict, AttemptVerdict::CutShort(_))
+        });
+        let mut try_count = earlier.map(|attempt| attempt.try_count).max().unwrap_or(0);
+        loop {
+            try_count += 1;
+            if try_count > 1 {
+                self.further_tries += 1;
+            }
+            let verdict = self.attempt(case, &resolved, repeat, try_count)?;
+            let tries_max = self.further_tries_max();
+            let is_over = match &verdict {
+                AttemptVerdict::Valid => true,
+                AttemptVerdict::CutShort(_) if self.context.stop.is_requested() => {
+                    return Err(Problem::Stopped);
+                }
+                AttemptVerdict::Disturbed(_)
+                | AttemptVerdict::Failed(_)
+                | AttemptVerdict::CutShort(_) => {
+                    try_count >= TRIES_MAX
+                        || self.further_tries >= tries_max
+                        || self.left_out.contains(&case.subject)
+                }
+            };
+            if is_over {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Makes the subject ready, runs an attempt and writes it to the journal.
+    fn attempt(
+        &mut self,
+        case: &Case,
+        resolved: &Resolved,
+        repeat: u32,
+        try_count: u32,
+    ) -> std::result::Result<AttemptVerdict, Problem> {
+        let context = self.context;
+        let number = self.attempts.iter().map(|attempt| attempt.number).max().unwrap_or(0) + 1;
+        let dir = context.run_dir.attempt(number)?;
+        let ready = self.stage.make_ready(context, resolved, self.progress);
+        facts::learn(&mut self.run, &self.stage);
+        context.run_dir.write_run(&self.run)?;
+        let clock = &context.env.clock;
+        let (start_ns, start_wall_ms) = (clock.monotonic_ns(), clock.wall_ms());
+        let done = match (ready, self.stage.running()) {
+            (Ok(()), Some(running)) => {
+                let of_case = OfCase { plan: context.plan, cases: &self.run.cases, case, repeat };
+                let order = Order { of_case, resolved, maxima: &self.maxima };
+                attempt::run(context, &order, running, &dir, self.progress)
+            }
+            (Ok(()), None) => Err(Problem::Subject("does not run".to_owned())),
+            (Err(problem), _) => Err(problem),
+        };
+        if changes_data(resolved) {
+            self.stage.mark_changed();
+        }
+        let done = match done {
+            Ok(done) => done,
+            Err(Problem::Subject(why)) => Done::failed(format!("{}: {why}", case.subject)),
+            Err(problem) => {
+                drop(std::fs::remove_dir_all(dir.path("")));
+                return Err(problem);
+            }
+        };
+        let attempt = Attempt {
+            number,
+            case: case.id,
+            repeat,
+            try_count,
+            start_ns,
+            end_ns: clock.monotonic_ns(),
+            measure_start_ns: done.measure_start_ns.unwrap_or(start_ns),
+            start_wall_ms,
+            rate_per_s: done.rate_per_s,
+            verdict: done.verdict.clone(),
+        };
+        context.run_dir.append(&attempt)?;
+        self.attempts.push(attempt);
+        self.note(case, repeat, &done);
+        Ok(done.verdict)
+    }
+
+    /// Remembers what an attempt found and says it.
+    fn note(&mut self, case: &Case, repeat: u32, done: &Done) {
+        let failures = self.failures.entry(case.subject.clone()).or_default();
+        let result = match &done.verdict {
+            AttemptVerdict::Valid => {
+                *failures = 0;
+                if let Some(per_s) = done.maximum {
+                    self.maxima.add(case.id, repeat, per_s);
+                }
+                done.figures.clone()
+            }
+            AttemptVerdict::Disturbed(why) => format!("disturbed, does not count: {why}"),
+            AttemptVerdict::CutShort(why) => format!("cut short: {why}"),
+            AttemptVerdict::Failed(why) => {
+                *failures += 1;
+                if *failures >= FAILURES_MAX {
+                    self.left_out.insert(case.subject.clone());
+                }
+                format!("failed: {why}")
+            }
+        };
+        let of = match self.run.repeats {
+            1 => String::new(),
+            _ => format!(" (repeat {repeat})"),
+        };
+        self.progress.line(&format!("{}{of}: {result}", attempt::name(case)));
+        if self.left_out.contains(&case.subject) {
+            self.progress.line(&format!("{}: failed too often, is left out", case.subject));
+        }
+    }
+
+    /// Leaves out subjects whose program is missing, if the plan says how to install it.
+    fn leave_out_missing(&mut self) {
+        for subject in &self.context.plan.subjects {
+            let SubjectKind::Command { command, prepare, install: Some(install), .. } =
+                &subject.kind
+            else {
+                continue;
+            };
+            let programs = prepare.iter().chain([command]).filter_map(|words| words.first());
+            let missing = programs.filter(|program| !self.is_program(program)).min();
+            if let Some(program) = missing {
+                let text =
+                    format!("{} is left out: there is no `{program}`; {install}", subject.name);
+                self.progress.line(&text);
+                self.left_out.insert(subject.name.clone());
+            }
+        }
+    }
+
+    fn is_program(&self, program: &str) -> bool {
+        if program.contains('/') {
+            // A command that prepares may build it.
+            return true;
+        }
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+    }
+
+    /// Whether a case needs no further try in a repeat.
+    fn is_done(&self, case: &Case, repeat: u32) -> bool {
+        let of_case = || {
+            self.attempts
+                .iter()
+                .filter(|attempt| attempt.case == case.id && attempt.repeat == repeat)
+        };
+        let is_final = |attempt: &Attempt| match attempt.verdict {
+            AttemptVerdict::Valid => true,
+            AttemptVerdict::Disturbed(_) | AttemptVerdict::Failed(_) => {
+                attempt.try_count >= TRIES_MAX
+            }
+            AttemptVerdict::CutShort(_) => false,
+        };
+        of_case().any(is_final)
+    }
+
+    fn further_tries_max(&self) -> u32 {
+        let count = self.run.cases.len() as f64 * f64::from(self.run.repeats);
+        ((count * FURTHER_TRIES_PART) as u32).max(FURTHER_TRIES_MIN)
+    }
+
+    /// The weight of what is left, from `case` on.
+    fn remaining(&self, case: &Case, repeat: u32) -> Duration {
+        let all: Duration = self.run.cases.iter().map(weight).sum();
+        let of_this_repeat: Duration = self.run.cases[case.id..].iter().map(weight).sum();
+        of_this_repeat + all * (self.run.repeats - repeat)
+    }
+}
+
+impl Done {
+    fn failed(why: String) -> Done {
+        Done {
+            verdict: AttemptVerdict::Failed(why),
+            measure_start_ns: None,
+            rate_per_s: None,
+            maximum: None,
+            figures: String::new(),
+        }
+    }
+}
+
+/// How long the rest takes: the lengths of the loads, corrected by what the earlier ones took.
+#[derive(Default)]
+struct Estimate {
+    planned: Duration,
+    taken: Duration,
+}
+
+impl Estimate {
+    fn add(&mut self, planned: Duration, taken: Duration) {
+        self.planned += planned;
+        self.taken += taken;
+    }
+
+    fn left(&self, planned: Duration) -> Duration {
+        if self.planned.is_zero() {
+            return planned;
+        }
+        planned.mul_f64(self.taken.as_secs_f64() / self.planned.as_secs_f64())
+    }
+}
+
+/// How long a case takes, about.
+fn weight(case: &Case) -> Duration {
+    let duration = Duration::from_nanos(case.duration_ns);
+    let load = match case.kind {
+        PhaseKind::FindMax => duration * SEARCH_STEPS,
+        PhaseKind::Steps | PhaseKind::Factors => duration * 5,
+        PhaseKind::Hold | PhaseKind::Ramp | PhaseKind::Closed | PhaseKind::Command => duration,
+    };
+    load + OVERHEAD
+}
+
+fn changes_data(resolved: &Resolved) -> bool {
+    let beside = resolved.workload.beside.as_ref();
+    resolved.workload.changes_data || beside.is_some_and(|beside| beside.workload.changes_data)
+}
+
+/// The maximum that an earlier attempt found, from its files.
+fn recorded_maximum(context: &Context<'_>, run: &Run, attempt: &Attempt) -> Result<Option<f64>> {
+    let Some(case) = run.cases.get(attempt.case) else {
+        return Err(Error::invalid(format!("the journal has an unknown case {}", attempt.case)));
+    };
+    let file: PathBuf =
+        context.run_dir.path("attempts").join(format!("{:04}", attempt.number)).join("load.json");
+    Ok(match case.kind {
+        PhaseKind::FindMax => {
+            ResultFile::read(&file)?.find_max.and_then(|found| found.rate_max_per_s)
+        }
+        PhaseKind::Closed | PhaseKind::Command => {
+            ResultFile::read(&file)?.phases.first().map(|phase| phase.rate_achieved_per_s)
+        }
+        PhaseKind::Hold | PhaseKind::Steps | PhaseKind::Ramp | PhaseKind::Factors => None,
+    })
+}

@@ -1,0 +1,262 @@
+//! The subject that runs now, with the data that a case needs.
+//!
+//! Invariants:
+//! 1. At most one subject that we started runs at a time: an idle one would still take memory and
+//!    wake up.
+//! 2. A case begins on a store as the fill left it, or on an empty one if the plan has no data: a
+//!    store that an attempt has changed is restored before the next attempt.
+//! 3. A store that survives its process is filled once and copied; others, such as those in memory,
+//!    are filled again after each start.
+
+use super::context::{Context, Problem, file_name};
+use super::data::{self, Filled};
+use super::progress::Progress;
+use super::subject::{self, Running};
+use super::{cleanup, tree, watch};
+use crate::plan::{Resolved, Subject, SubjectKind};
+use kvant_base::{Error, Result};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A subject is idle if it uses no more CPU time than this in this time: one tick of the kernel's
+/// account.
+const IDLE_CPU: Duration = Duration::from_millis(10);
+const IDLE_WINDOW: Duration = Duration::from_millis(300);
+/// A subject that never rests, such as one that polls, is measured as it is.
+const IDLE_WAIT_MAX: Duration = Duration::from_secs(30);
+/// Options of Kvant that decide about the bytes of a store.
+const STORE_OPTIONS: [&str; 2] = ["compression", "engine"];
+
+/// The running subject, and the checkpoints of all.
+pub(super) struct Stage {
+    current: Option<Current>,
+    /// By subject and data.
+    checkpoints: BTreeMap<String, PathBuf>,
+    /// Subjects whose preparing commands have been run.
+    prepared: BTreeSet<String>,
+    /// By subject: the data that its store has, unchanged since they were stored. Of subjects whose
+    /// store survives, and of running URLs.
+    stored: BTreeMap<String, String>,
+    /// What was learned, by subject.
+    pub(super) filled: BTreeMap<String, Filled>,
+    pub(super) software: BTreeMap<String, String>,
+}
+
+struct Current {
+    /// Subject, options and data.
+    key: String,
+    name: String,
+    running: Running,
+    is_changed: bool,
+}
+
+impl Stage {
+    pub(super) fn new() -> Stage {
+        Stage {
+            current: None,
+            checkpoints: BTreeMap::new(),
+            prepared: BTreeSet::new(),
+            stored: BTreeMap::new(),
+            filled: BTreeMap::new(),
+            software: BTreeMap::new(),
+        }
+    }
+
+    /// Makes the subject of a case ready, with its data, and idle.
+    ///
+    /// # Errors
+    /// [`Problem`].
+    pub(super) fn make_ready(
+        &mut self,
+        context: &Context<'_>,
+        resolved: &Resolved,
+        progress: &mut Progress,
+    ) -> std::result::Result<(), Problem> {
+        let store = store_key(resolved);
+        let key = format!("{} {:?} {store}", resolved.subject.name, resolved.subject.kind);
+        let is_ready = |current: &Current| {
+            current.key == key && !current.is_changed && current.running.end().is_none()
+        };
+        if self.current.as_ref().is_some_and(is_ready) {
+            return Ok(());
+        }
+        self.stop()?;
+        let subject = &resolved.subject;
+        if !self.prepared.contains(&subject.name) {
+            progress.now(&format!("{}: prepares", subject.name));
+            subject::prepare(context, subject)?;
+            self.prepared.insert(subject.name.clone());
+        }
+        let dir = context.scratch.join(file_name(&subject.name));
+        let data_dir = dir.join("data");
+        let fills = resolved.data.is_some() && !subject.has_fixed_response;
+        if fills && keeps_data(subject) {
+            let checkpoint = self.checkpoint(context, resolved, &dir, &store, progress)?;
+            if self.stored.get(&subject.name) != Some(&store) {
+                progress.now(&format!("{}: restores its data", subject.name));
+                remove(&data_dir)?;
+                tree::copy(&checkpoint, &data_dir)?;
+                self.stored.insert(subject.name.clone(), store.clone());
+            }
+        } else {
+            empty(&data_dir)?;
+        }
+        progress.now(&format!("{}: starts", subject.name));
+        let running = Running::start(context, subject, &data_dir)?;
+        self.note_software(subject, &running);
+        if let Some(planned) = resolved.data.as_ref().filter(|_| fills && !keeps_data(subject))
+            && self.stored.get(&subject.name) != Some(&store)
+        {
+            let filled = data::fill(context, subject, &running, planned, progress)?;
+            self.note_filled(subject, filled, progress, "");
+            if matches!(subject.kind, SubjectKind::Url(_)) {
+                self.stored.insert(subject.name.clone(), store);
+            }
+        }
+        wait_until_idle(context, subject, &running, progress);
+        self.current =
+            Some(Current { key, name: subject.name.clone(), running, is_changed: false });
+        Ok(())
+    }
+
+    /// The subject that [`Stage::make_ready`] started last.
+    pub(super) fn running(&self) -> Option<&Running> {
+        self.current.as_ref().map(|current| &current.running)
+    }
+
+    /// Notes that an attempt changed the store.
+    pub(super) fn mark_changed(&mut self) {
+        if let Some(current) = &mut self.current {
+            current.is_changed = true;
+            self.stored.remove(&current.name);
+        }
+    }
+
+    /// Stops the running subject.
+    ///
+    /// # Errors
+    /// `Io` if it cannot be signalled.
+    pub(super) fn stop(&mut self) -> Result<()> {
+        match self.current.take() {
+            Some(current) => current.running.stop(),
+            None => Ok(()),
+        }
+    }
+
+    /// The filled store of a subject; fills it if there is none.
+    fn checkpoint(
+        &mut self,
+        context: &Context<'_>,
+        resolved: &Resolved,
+        dir: &Path,
+        store: &str,
+        progress: &mut Progress,
+    ) -> std::result::Result<PathBuf, Problem> {
+        let subject = &resolved.subject;
+        let key = format!("{} {store}", subject.name);
+        if let Some(path) = self.checkpoints.get(&key) {
+            return Ok(path.clone());
+        }
+        let Some(planned) = &resolved.data else {
+            return Err(Error::invalid("the case has no data").into());
+        };
+        let (data_dir, checkpoint) =
+            (dir.join("data"), dir.join(format!("filled-{}", self.checkpoints.len())));
+        self.stored.remove(&subject.name);
+        empty(&data_dir)?;
+        progress.now(&format!("{}: starts, to store the data", subject.name));
+        let running = Running::start(context, subject, &data_dir)?;
+        self.note_software(subject, &running);
+        let filled = data::fill(context, subject, &running, planned, progress)?;
+        wait_until_idle(context, subject, &running, progress);
+        running.stop()?;
+        remove(&checkpoint)?;
+        // The first copy says how copies are made here.
+        fs::rename(&data_dir, &checkpoint)
+            .map_err(|error| Error::io("rename", &data_dir, error))?;
+        let how = tree::copy(&checkpoint, &data_dir)?;
+        self.note_filled(subject, filled, progress, &format!(", copied {}", how.words()));
+        self.stored.insert(subject.name.clone(), store.to_owned());
+        self.checkpoints.insert(key, checkpoint.clone());
+        Ok(checkpoint)
+    }
+
+    fn note_filled(
+        &mut self,
+        subject: &Subject,
+        filled: Filled,
+        progress: &mut Progress,
+        copied: &str,
+    ) {
+        progress.line(&format!(
+            "{}: data stored in {:.1} s, fingerprint {}{copied}",
+            subject.name,
+            filled.time.as_secs_f64(),
+            filled.fingerprint
+        ));
+        self.filled.entry(subject.name.clone()).or_insert(filled);
+    }
+
+    fn note_software(&mut self, subject: &Subject, running: &Running) {
+        if let Some(software) = &running.software {
+            self.software.insert(subject.name.clone(), software.clone());
+        }
+    }
+}
+
+/// What a case finds stored.
+fn store_key(resolved: &Resolved) -> String {
+    let options = match &resolved.subject.kind {
+        SubjectKind::Kvant { options, .. } => options
+            .iter()
+            .filter(|(name, _)| STORE_OPTIONS.contains(&name.as_str()))
+            .map(|(name, value)| format!("{name}={value} "))
+            .collect(),
+        SubjectKind::Command { .. } | SubjectKind::Url(_) => String::new(),
+    };
+    format!("{options}{:?}", resolved.data)
+}
+
+/// Whether the store survives the process.
+fn keeps_data(subject: &Subject) -> bool {
+    match &subject.kind {
+        SubjectKind::Kvant { options, .. } => {
+            let is_memory =
+                |(name, value): &(String, String)| name == "engine" && value == "memory";
+            !options.iter().any(is_memory)
+        }
+        SubjectKind::Command { command, .. } => command.iter().any(|word| word.contains("{data}")),
+        SubjectKind::Url(_) => false,
+    }
+}
+
+fn wait_until_idle(
+    context: &Context<'_>,
+    subject: &Subject,
+    running: &Running,
+    progress: &mut Progress,
+) {
+    let until = Instant::now() + IDLE_WAIT_MAX;
+    let cpu_ns = || watch::cpu_ns(&context.options.proc, &running.watched);
+    let Some(mut before_ns) = cpu_ns() else { return };
+    progress.now(&format!("{}: comes to rest", subject.name));
+    while Instant::now() < until && !context.stop.is_requested() && running.end().is_none() {
+        context.stop.pause(IDLE_WINDOW);
+        let Some(now_ns) = cpu_ns() else { return };
+        if Duration::from_nanos(now_ns.saturating_sub(before_ns)) <= IDLE_CPU {
+            return;
+        }
+        before_ns = now_ns;
+    }
+}
+
+fn empty(dir: &Path) -> Result<()> {
+    remove(dir)?;
+    fs::create_dir_all(dir).map_err(|error| Error::io("create", dir, error))
+}
+
+fn remove(dir: &Path) -> Result<()> {
+    cleanup::remove_dir(dir).map_err(|error| Error::io("remove", dir, error))
+}

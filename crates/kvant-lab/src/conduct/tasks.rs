@@ -1,0 +1,98 @@
+//! What an attempt runs: phases with rates, or a search.
+
+use super::attempt::Order;
+use crate::plan::{MaximumOf, PhaseTask};
+use kvant_load::{Phase, Rate};
+use std::time::Duration;
+
+/// Load at half of the maximum after a factor beyond it: how the subject recovers.
+const RECOVERY: Duration = Duration::from_secs(3);
+const RECOVERY_PART: f64 = 0.5;
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub(super) enum Task {
+    /// Phases one after the other, with their labels.
+    Phases(Vec<(String, Phase)>),
+    /// A search.
+    FindMax {
+        /// Load before each step.
+        settle: Duration,
+        /// The measured time of a step.
+        measure: Duration,
+    },
+}
+
+/// The task of a case, with the rates that earlier attempts decide; otherwise why it cannot be run.
+pub(super) fn task(order: &Order<'_>) -> Result<Task, String> {
+    let planned = &order.resolved.phase;
+    let rate = |planned| order.maxima.rate(planned, &order.of_case);
+    let phase = |rate, warmup, duration| Phase { rate, warmup, duration, request_count_max: None };
+    let measured = |rate| phase(rate, planned.warmup, planned.duration);
+    let one = |rate| Ok(Task::Phases(vec![(String::new(), measured(rate))]));
+    match &planned.task {
+        PhaseTask::Hold(held) => one(Rate::Constant(rate(held)?)),
+        PhaseTask::Closed => one(Rate::Closed),
+        PhaseTask::Ramp { from, to } => one(Rate::Ramp { from: rate(from)?, to: rate(to)? }),
+        PhaseTask::FindMax => {
+            Ok(Task::FindMax { settle: planned.warmup, measure: planned.duration })
+        }
+        PhaseTask::Steps(rates) => {
+            let step = |(index, planned_rate)| {
+                // Without a pause: only the first has a warm-up.
+                let warmup = if index == 0 { planned.warmup } else { Duration::ZERO };
+                let rate = Rate::Constant(rate(planned_rate)?);
+                Ok((format!("step {}", index + 1), phase(rate, warmup, planned.duration)))
+            };
+            Ok(Task::Phases(rates.iter().enumerate().map(step).collect::<Result<_, String>>()?))
+        }
+        PhaseTask::Factors(factors) => {
+            let maximum = order.maxima.maximum(&MaximumOf::Own, &order.of_case)?;
+            let mut phases = Vec::new();
+            for factor in factors {
+                let rate = Rate::Constant(maximum * factor);
+                phases.push((format!("factor {factor}"), measured(rate)));
+                if *factor > 1.0 {
+                    let half = Rate::Constant(maximum * RECOVERY_PART);
+                    let recovery = phase(half, Duration::ZERO, RECOVERY);
+                    phases.push((format!("after factor {factor}"), recovery));
+                }
+            }
+            Ok(Task::Phases(phases))
+        }
+    }
+}
+
+impl Task {
+    /// The planned rate, if there is one.
+    pub(super) fn rate_per_s(&self) -> Option<f64> {
+        match self {
+            Task::Phases(phases) => match &phases[..] {
+                [(_, Phase { rate: Rate::Constant(per_s), .. })] => Some(*per_s),
+                _ => None,
+            },
+            Task::FindMax { .. } => None,
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        let Task::Phases(phases) = self else { return false };
+        phases.iter().any(|(_, phase)| phase.rate == Rate::Closed)
+    }
+
+    /// Its length with all warm-ups, if it is known.
+    pub(super) fn length(&self) -> Option<Duration> {
+        let Task::Phases(phases) = self else { return None };
+        Some(phases.iter().map(|(_, phase)| phase.warmup + phase.duration).sum())
+    }
+
+    /// The warm-up before its first measured time.
+    pub(super) fn warmup(&self) -> Duration {
+        match self {
+            Task::Phases(phases) => {
+                phases.first().map_or(Duration::ZERO, |(_, first)| first.warmup)
+            }
+            Task::FindMax { settle, .. } => *settle,
+        }
+    }
+}

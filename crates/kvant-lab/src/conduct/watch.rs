@@ -1,0 +1,153 @@
+//! Samples of the kernel's account while an attempt runs: the subject, the generator, the machine.
+//!
+//! Invariants:
+//! 1. Counters of the subject do not decrease when one of its threads or awaited children ends.
+//! 2. A sample that is late by more than [`PAUSE_MIN`] says that this program stood still.
+//!
+//! Threads: one takes the samples.
+
+use crate::record::{Watch, WatchSample};
+use kvant_env::Clock;
+use kvant_env::host::procfs::{ProcFs, Switches};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Time between two samples.
+pub(super) const PERIOD: Duration = Duration::from_millis(100);
+/// Samples between two searches for processes of the subject's group.
+const SAMPLES_A_SEARCH: usize = 10;
+/// A sample this late means that the whole program was paused: a busy machine delays a thread that
+/// sleeps by some milliseconds.
+pub(super) const PAUSE_MIN: Duration = Duration::from_millis(250);
+
+/// The processes of a subject.
+#[derive(Clone, Debug)]
+pub(super) enum Watched {
+    /// A process group.
+    Group(u32),
+    /// These processes.
+    Processes(Vec<u32>),
+    /// Processes elsewhere, or unknown.
+    Nothing,
+}
+
+/// Takes samples.
+pub(super) struct Sampler {
+    proc: ProcFs,
+    clock: Arc<dyn Clock>,
+    watched: Watched,
+    pids: Vec<u32>,
+    sample_count: usize,
+    /// By process and thread, those that have ended too.
+    switches: BTreeMap<(u32, u32), Switches>,
+    watch: Watch,
+    last: (u64, u64),
+    /// The longest pause of this program, or jump of the wall clock.
+    pause: Option<String>,
+}
+
+impl Sampler {
+    pub(super) fn new(proc: ProcFs, clock: Arc<dyn Clock>, watched: Watched) -> Sampler {
+        Sampler {
+            proc,
+            last: (clock.monotonic_ns(), clock.wall_ms()),
+            clock,
+            watched,
+            pids: Vec::new(),
+            sample_count: 0,
+            switches: BTreeMap::new(),
+            watch: Watch::default(),
+            pause: None,
+        }
+    }
+
+    /// Takes a sample.
+    pub(super) fn sample(&mut self) {
+        let now = (self.clock.monotonic_ns(), self.clock.wall_ms());
+        if self.sample_count > 0 {
+            self.look_for_pause(now);
+        }
+        self.last = now;
+        if self.sample_count.is_multiple_of(SAMPLES_A_SEARCH) {
+            self.pids = match &self.watched {
+                Watched::Group(leader) => self.proc.group_members(*leader),
+                Watched::Processes(pids) => pids.clone(),
+                Watched::Nothing => Vec::new(),
+            };
+        }
+        self.sample_count += 1;
+        let uses: Vec<_> = self.pids.iter().filter_map(|pid| self.proc.process_use(*pid)).collect();
+        for pid in &self.pids {
+            for (thread, switches) in self.proc.thread_switches(*pid) {
+                self.switches.insert((*pid, thread), switches);
+            }
+        }
+        let is_known = !uses.is_empty();
+        let sum = |figure: fn(&Switches) -> u64| {
+            is_known.then(|| self.switches.values().map(figure).sum())
+        };
+        let cpu = self.proc.cpu_times();
+        let before = self.watch.samples.last().copied().unwrap_or_default();
+        // A child that has ended and is not awaited yet is in no account for a moment.
+        let cumulative = |before: Option<u64>, now: Option<u64>| {
+            now.map(|now| now.max(before.unwrap_or(0))).or(before)
+        };
+        let cpu_ns = is_known.then(|| uses.iter().map(|one| one.cpu_ns).sum());
+        let read_bytes = uses.iter().map(|one| one.read_bytes).sum::<Option<u64>>();
+        let written_bytes = uses.iter().map(|one| one.written_bytes).sum::<Option<u64>>();
+        self.watch.samples.push(WatchSample {
+            at_ns: now.0,
+            server_cpu_ns: cumulative(before.server_cpu_ns, cpu_ns),
+            server_rss_bytes: is_known.then(|| uses.iter().map(|one| one.rss_bytes).sum()),
+            server_read_bytes: cumulative(
+                before.server_read_bytes,
+                read_bytes.filter(|_| is_known),
+            ),
+            server_written_bytes: cumulative(
+                before.server_written_bytes,
+                written_bytes.filter(|_| is_known),
+            ),
+            server_voluntary_switches: sum(|switches| switches.voluntary),
+            server_involuntary_switches: sum(|switches| switches.involuntary),
+            generator_cpu_ns: self.proc.process_cpu_ns("self").unwrap_or(0),
+            all_cpu_ns: cpu.map(|cpu| cpu.tasks_ns),
+            stolen_ns: cpu.map(|cpu| cpu.stolen_ns),
+            pressure_ns: self.proc.cpu_pressure_ns(),
+        });
+    }
+
+    /// Compares the time since the last sample with the period, by both clocks: the monotonic one
+    /// stands still while the machine is suspended.
+    fn look_for_pause(&mut self, now: (u64, u64)) {
+        let period_ms = PERIOD.as_millis() as u64;
+        let late_ms = |elapsed_ms: u64| elapsed_ms.saturating_sub(period_ms);
+        let monotonic_ms = late_ms((now.0 - self.last.0) / 1_000_000);
+        let wall_ms = late_ms(now.1.abs_diff(self.last.1));
+        let pause_ms = PAUSE_MIN.as_millis() as u64;
+        if monotonic_ms >= pause_ms {
+            self.pause = Some(format!("the generator stood still for {monotonic_ms} ms"));
+        } else if wall_ms >= pause_ms + monotonic_ms {
+            self.pause = Some(format!(
+                "the wall clock moved by {wall_ms} ms against the monotonic one: it was set, or the machine was suspended"
+            ));
+        }
+    }
+
+    /// The samples, and what paused this program, if anything did.
+    pub(super) fn finish(mut self) -> (Watch, Option<String>) {
+        self.sample();
+        (self.watch, self.pause)
+    }
+}
+
+/// CPU time of the watched processes, as far as it is known.
+pub(super) fn cpu_ns(proc: &ProcFs, watched: &Watched) -> Option<u64> {
+    let pids = match watched {
+        Watched::Group(leader) => proc.group_members(*leader),
+        Watched::Processes(pids) => pids.clone(),
+        Watched::Nothing => Vec::new(),
+    };
+    let uses: Vec<_> = pids.iter().filter_map(|pid| proc.process_use(*pid)).collect();
+    (!uses.is_empty()).then(|| uses.iter().map(|one| one.cpu_ns).sum())
+}

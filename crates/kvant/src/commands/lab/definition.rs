@@ -1,0 +1,68 @@
+//! The command line of `kvant lab`.
+
+use crate::commands::option::{About, file, flag};
+use clap::{Arg, Command, ValueHint, value_parser};
+use std::ffi::OsString;
+
+const ABOUT: &str = "Run experiments and write reports";
+
+const LONG_ABOUT: &str = "Run experiments and write reports.\n\nA plan (TOML, docs/lab.md) names servers, data, workloads and phases. \
+    `run` fills the servers, finds their highest rates, holds rates with everything recorded that explains latencies, and \
+    repeats what others disturbed. Results go to standard output and to a directory, progress goes to standard error. SIGINT \
+    ends the phase and the run, with a report of what was measured; a second one ends the process at once. Neither leaves a \
+    server running or a temporary store.";
+
+const AFTER_HELP: &str = "Exit codes: 0 done, or ended by SIGINT; 1 could not run: a plan or a file cannot be read or written, or \
+    nothing could be measured; 2 wrong usage; 130 a second SIGINT.";
+
+/// The command.
+pub(crate) fn command() -> Command {
+    Command::new("lab")
+        .about(ABOUT)
+        .long_about(LONG_ABOUT)
+        .after_help(AFTER_HELP)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+        .subcommand(run())
+        .subcommand(Command::new("report").about("Write the report of a run again").arg(path(
+            "DIR",
+            ValueHint::DirPath,
+            "Directory of the run",
+        )))
+        .subcommand(Command::new("list").about("List the plans that come with the program"))
+}
+
+fn run() -> Command {
+    Command::new("run")
+        .about("Run a plan and write its report")
+        .args_override_self(true)
+        .args([
+            path("PLAN", ValueHint::FilePath, "A file, or the name of a plan that `kvant lab list` shows"),
+            flag("quick").about(
+                "Shorten the plan to two minutes, to see that it works; its figures are no measurements",
+            ),
+            file("resume")
+                .value_name("DIR")
+                .about("Continue the run in this directory, if the plan is unchanged"),
+            file("output")
+                .short('o')
+                .value_name("DIR")
+                .conflicts_with("resume")
+                .about("Directory of the run [default: the plan's name with date and time]"),
+            file("scratch").value_name("DIR").about(
+                "Where the servers' stores are made, in a directory that is removed at the end [default: the run's \
+                 directory]",
+            ),
+            flag("quiet").about("No progress on standard error"),
+        ])
+}
+
+fn path(name: &'static str, hint: ValueHint, help: &'static str) -> Arg {
+    Arg::new(name)
+        .required(true)
+        .value_name(name)
+        .value_parser(value_parser!(OsString))
+        .value_hint(hint)
+        .help(help)
+}

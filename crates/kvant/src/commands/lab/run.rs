@@ -1,0 +1,105 @@
+//! `kvant lab run`.
+
+use super::{exit_code, path, write_report};
+use crate::commands::signals::{self, EXIT_INTERRUPTED};
+use clap::ArgMatches;
+use kvant_base::{Error, ErrorKind, Result, timestamp};
+use kvant_env::Env;
+use kvant_env::host::procfs::ProcFs;
+use kvant_lab::conduct::{self, Options, Progress, Stop, cleanup};
+use kvant_lab::plan::{self, Plan};
+use kvant_lab::record::{AttemptVerdict, RunState};
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+/// Runs a plan; returns the exit code.
+pub(super) fn run(args: &ArgMatches) -> u8 {
+    let plan = match read_plan(&path(args, "PLAN")) {
+        Ok(plan) if args.get_flag("quick") => plan.quick(),
+        Ok(plan) => plan,
+        Err(problem) => {
+            crate::complain(&problem);
+            return crate::EXIT_FAILED;
+        }
+    };
+    let env = Env::posix();
+    let options = match options(args, &plan, &env) {
+        Ok(options) => options,
+        Err(error) => return exit_code(Err(error)),
+    };
+    let is_quiet = args.get_flag("quiet");
+    if cfg!(panic = "abort") {
+        clean_up_after_panics();
+    }
+    let ended = signals::run(move |signal| {
+        let stop = Stop::default();
+        signal.on_request({
+            let stop = stop.clone();
+            move || stop.request()
+        });
+        exit_code(conduct(&plan, &options, &env, &stop, is_quiet))
+    });
+    if let Ok(None) = ended {
+        cleanup::remove_all();
+    }
+    exit_code(ended.map(|code| code.unwrap_or(EXIT_INTERRUPTED)))
+}
+
+/// Runs the plan and writes the report; returns the exit code.
+fn conduct(plan: &Plan, options: &Options, env: &Env, stop: &Stop, is_quiet: bool) -> Result<u8> {
+    let mut progress = match is_quiet {
+        true => Progress::none(),
+        false => Progress::new(Box::new(io::stderr()), io::stderr().is_terminal()),
+    };
+    let ended = conduct::run(plan, options, env, stop, &mut progress)?;
+    write_report(&options.dir)?;
+    let valid = ended.count(|verdict| *verdict == AttemptVerdict::Valid);
+    if valid == 0 && ended.run.state == RunState::Complete {
+        let problem = "no attempt counts: see the progress, and the log of each subject in the run's directory";
+        return Err(Error::new(ErrorKind::Io, problem).with_file(&options.dir));
+    }
+    Ok(0)
+}
+
+/// Reads a file, or a plan that comes with the program.
+fn read_plan(path: &Path) -> std::result::Result<Plan, String> {
+    let shipped = plan::shipped().iter().find(|shipped| Path::new(shipped.name) == path);
+    let plan = match shipped {
+        Some(shipped) => {
+            Plan::parse(shipped.text, &PathBuf::from(format!("{}.toml", shipped.name)))
+        }
+        None => Plan::read(path),
+    };
+    plan.map_err(|problems| problems.to_string())
+}
+
+#[expect(clippy::disallowed_methods, reason = "subjects are this program")]
+fn options(args: &ArgMatches, plan: &Plan, env: &Env) -> Result<Options> {
+    let path = |id: &str| args.get_one::<OsString>(id).map(PathBuf::from);
+    let resumed = path("resume");
+    let is_resumed = resumed.is_some();
+    let dir = resumed.or_else(|| path("output")).unwrap_or_else(|| {
+        let now = timestamp::format(env.clock.wall_ms());
+        let digits: String = now.chars().filter(char::is_ascii_digit).collect();
+        PathBuf::from(format!("{}-{}-{}", plan.name, &digits[..8], &digits[8..14]))
+    });
+    let program = std::env::current_exe()
+        .map_err(|error| Error::io("find", Path::new("this program"), error))?;
+    Ok(Options {
+        dir,
+        resumes: is_resumed,
+        scratch: path("scratch"),
+        program,
+        proc: ProcFs::system(),
+    })
+}
+
+/// A program that aborts runs no destructor.
+fn clean_up_after_panics() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        cleanup::remove_all();
+    }));
+}
