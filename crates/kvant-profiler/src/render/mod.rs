@@ -2,6 +2,7 @@
 
 mod collapsed;
 mod format;
+pub mod front;
 mod html;
 mod names;
 mod pprof;

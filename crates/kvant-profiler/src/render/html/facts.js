@@ -1,7 +1,7 @@
 // The header of the page: what was recorded, when and how.
 
-import { amount, percent, seconds } from './format.js';
-import { element } from './controls.js';
+import { amount, percent, seconds } from '../front/format.js';
+import { element } from '../front/controls.js';
 
 // `name`: which of two recordings this is, or null.
 export function factsOf(recording, name) {

@@ -1,7 +1,7 @@
 // The help dialog: keys, and the meaning of views and boxes.
 
-import { VIEWS } from './data.js';
-import { byId, element } from './controls.js';
+import { VIEWS } from '../front/data.js';
+import { byId, element } from '../front/controls.js';
 
 const KEYS = [
   ['Ctrl+F', 'search: a regular expression over names'],

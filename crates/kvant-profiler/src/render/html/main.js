@@ -4,18 +4,18 @@
 // compares B with A. On a page of two recordings, A is a range of the first and B of the second,
 // and the graph always compares.
 
-import { Frames, OWN, VIEWS, decodeRecording } from './data.js';
-import { amount, percent } from './format.js';
-import { foldedMatches, ownTree, wholeTree } from './fold.js';
-import { frameMatcher, notSampledFrame, sampleTest, weightOf } from './search.js';
-import { buildTree } from './tree.js';
-import { onThemeChange } from './colors.js';
-import { FlameGraph } from './flame.js';
-import { HeatMap, blockWeights, colorScale, columnWidth, scaleFor } from './heat.js';
-import { Lanes, showGutter } from './lanes.js';
-import { Meaning } from './meaning.js';
+import { Frames, OWN, VIEWS, decodeRecording } from '../front/data.js';
+import { amount, percent } from '../front/format.js';
+import { foldedMatches, ownTree, wholeTree } from '../front/fold.js';
+import { frameMatcher, notSampledFrame, sampleTest, weightOf } from '../front/search.js';
+import { buildTree } from '../front/tree.js';
+import { onThemeChange } from '../front/colors.js';
+import { FlameGraph } from '../front/flame.js';
+import { HeatMap, blockWeights, colorScale, columnWidth, scaleFor } from '../front/heat.js';
+import { Lanes, showGutter } from '../front/lanes.js';
+import { Meaning } from '../front/meaning.js';
 import { factsOf } from './facts.js';
-import { Tooltip, byId, element } from './controls.js';
+import { Tooltip, byId, element } from '../front/controls.js';
 import { buildGraphTools, buildTimeTools, showRemoved } from './tools.js';
 import { buildHelp } from './help.js';
 import { showLegend, showPreview, showSpan, showSummary, showTables } from './words.js';

@@ -1,7 +1,7 @@
 // The toolbars: the choices, and the parts of the page that they change.
 
-import { SCALES } from './heat.js';
-import { byId, checkbox, element, select } from './controls.js';
+import { SCALES } from '../front/heat.js';
+import { byId, checkbox, element, select } from '../front/controls.js';
 
 export function buildTimeTools(page) {
   const field = (name, end) => element('input', {

@@ -1,9 +1,9 @@
 // The texts of the page: summary, scale, the block under the pointer, events, tables.
 
-import { amount, fieldText, percent, perSecond, seconds, wallClock } from './format.js';
-import { heatColor } from './colors.js';
-import { byId, element } from './controls.js';
-import { activityTable, frameTable, lockTable, spanTable } from './table.js';
+import { amount, fieldText, percent, perSecond, seconds, wallClock } from '../front/format.js';
+import { heatColor } from '../front/colors.js';
+import { byId, element } from '../front/controls.js';
+import { activityTable, frameTable, lockTable, spanTable } from '../front/table.js';
 
 export function showLegend(page) {
   const { colors, view } = page;

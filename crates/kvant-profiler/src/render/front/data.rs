@@ -26,7 +26,8 @@ use std::io::Write;
 
 const US_NS: u64 = 1_000;
 
-pub(super) fn encode(recording: &Recording) -> String {
+/// Encodes a recording for its page.
+pub fn encode(recording: &Recording) -> String {
     let mut columns = Columns::default();
     let tree = Tree::of(recording);
     tree.columns(&mut columns);

@@ -3,16 +3,24 @@
 
 const DARK = matchMedia('(prefers-color-scheme: dark)');
 
+const themeColors = new Map();
+const themeListeners = [];
+DARK.addEventListener('change', () => changeTheme());
+
 export function isDark() {
-  return DARK.matches;
+  const { theme } = document.documentElement.dataset;
+  return theme === undefined ? DARK.matches : theme === 'dark';
 }
 
 export function onThemeChange(redraw) {
-  DARK.addEventListener('change', redraw);
+  themeListeners.push(redraw);
 }
 
-const themeColors = new Map();
-DARK.addEventListener('change', () => themeColors.clear());
+// Redraws in the theme that the browser prefers, or in the one that `data-theme` of the root names.
+export function changeTheme() {
+  themeColors.clear();
+  themeListeners.forEach((redraw) => redraw());
+}
 
 // A colour of the style sheet.
 export function themeColor(name) {
