@@ -25,3 +25,4 @@ pub mod markdown;
 pub mod model;
 pub mod plan;
 pub mod record;
+pub mod report;

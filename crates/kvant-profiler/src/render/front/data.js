@@ -57,16 +57,21 @@ export class Frames {
   }
 }
 
-// Decodes the output of `html/data.rs`: the length of a JSON text, the text, and columns of LEB128
-// numbers.
-export async function decodeRecording(base64, frames) {
+// The bytes of base64 of zlib.
+export async function unpack(base64) {
   const letters = atob(base64);
   const packed = new Uint8Array(letters.length);
   for (let at = 0; at < packed.length; at += 1) {
     packed[at] = letters.charCodeAt(at);
   }
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate'));
-  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+// Decodes the output of `front/data.rs`: the length of a JSON text, the text, and columns of LEB128
+// numbers.
+export async function decodeRecording(base64, frames) {
+  const bytes = await unpack(base64);
   const jsonLength = new DataView(bytes.buffer).getUint32(0, true);
   const meta = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + jsonLength)));
   const columns = {};

@@ -1,0 +1,114 @@
+// The page: switches, and what follows them.
+
+import { Tooltip, byId, element } from '../front/controls.js';
+import { changeTheme, onThemeChange } from '../front/colors.js';
+import { unpack } from '../front/data.js';
+import { drawCharts } from './chart.js';
+import { Curves } from './curves.js';
+import { chosenLanguage, onLanguageChange, said, say, sayAgain, setLanguage } from './say.js';
+import { Spectra } from './spectra.js';
+
+const THEMES = ['auto', 'light', 'dark'];
+
+async function decodeJson(base64) {
+  return JSON.parse(new TextDecoder().decode(await unpack(base64)));
+}
+
+function buildSwitches() {
+  const language = element('button', { 'data-label': 'language.aria', id: 'language', click: () => setLanguage(chosenLanguage() === 'ru' ? 'en' : 'ru') });
+  const showLanguage = () => {
+    language.textContent = chosenLanguage() === 'ru' ? 'English' : 'Русский';
+  };
+  showLanguage();
+  onLanguageChange(showLanguage);
+  const { dataset } = document.documentElement;
+  const theme = said('theme.auto', 'button', { 'data-label': 'theme.aria', id: 'theme', click: () => {
+    const next = THEMES[(THEMES.indexOf(dataset.theme ?? 'auto') + 1) % THEMES.length];
+    if (next === 'auto') {
+      delete dataset.theme;
+    } else {
+      dataset.theme = next;
+    }
+    theme.dataset.say = `theme.${next}`;
+    theme.textContent = say(theme.dataset.say);
+    changeTheme();
+  } });
+  byId('switches').append(language, theme);
+}
+
+// Rows of the table of figures that contain all words of the filter.
+function buildFilter() {
+  const rows = [...document.querySelectorAll('#figures tbody tr')];
+  const input = element('input', { type: 'search', id: 'figure-filter', 'data-label': 'figures.filter', input: () => {
+    const words = input.value.toLowerCase().split(/\s+/);
+    let isShown = true;
+    for (const row of rows) {
+      if (!row.classList.contains('part')) {
+        const text = row.cells[0].textContent.toLowerCase();
+        isShown = words.every((word) => text.includes(word));
+      }
+      row.hidden = !isShown;
+    }
+  } });
+  byId('figure-tools')?.append(element('label', {}, said('figures.filter'), ' ', input));
+}
+
+function buildCopying() {
+  for (const block of document.querySelectorAll('.block')) {
+    const button = said('wrk2.copy', 'button', { class: 'copy', click: async () => {
+      const text = block.querySelector('pre').textContent;
+      try {
+        await navigator.clipboard.writeText(text);
+        button.dataset.say = 'wrk2.copied';
+        button.textContent = say('wrk2.copied');
+      } catch {
+        getSelection().selectAllChildren(block.querySelector('pre'));
+      }
+    } });
+    block.prepend(button);
+  }
+}
+
+// A link to a row inside of closed details opens them.
+function openTarget() {
+  const target = location.hash.length > 1 ? byId(location.hash.slice(1)) : null;
+  const details = target?.closest('details');
+  if (details) {
+    details.open = true;
+    target.scrollIntoView({ block: 'center' });
+  }
+}
+
+async function start() {
+  buildSwitches();
+  buildFilter();
+  buildCopying();
+  document.querySelectorAll('.scripted').forEach((each) => {
+    each.hidden = false;
+  });
+  const data = await decodeJson(document.querySelector('script.head').textContent);
+  const subjects = [...new Set(data.cases.map(({ subject }) => subject))];
+  document.querySelectorAll('.tile').forEach((tile) => tile.style.setProperty('--own', `var(--series-${subjects.indexOf(tile.dataset.subject) % 8})`));
+  const tooltip = new Tooltip(byId('tooltip'));
+  if (data.curves.length > 0) {
+    new Curves(data, subjects, tooltip);
+  }
+  if (data.spectra.length > 0) {
+    new Spectra(data, tooltip);
+  }
+  sayAgain();
+  drawCharts();
+  onLanguageChange(drawCharts);
+  onThemeChange(drawCharts);
+  let resized;
+  addEventListener('resize', () => {
+    clearTimeout(resized);
+    resized = setTimeout(drawCharts, 100);
+  });
+  addEventListener('hashchange', openTarget);
+  openTarget();
+  performance.measure('drawn');
+  document.documentElement.dataset.drawn = 'true';
+}
+
+await start();
