@@ -2,7 +2,7 @@
 //! xtask lab-check` can compare what a browser shows with its own sums.
 #![allow(clippy::print_stdout, reason = "what it prints is its purpose")]
 
-#[path = "../../tests/page/sample.rs"]
+#[path = "../../tests/page/sample/mod.rs"]
 mod sample;
 #[path = "../../../kvant-profiler/examples/profile_files/synthetic.rs"]
 mod synthetic;

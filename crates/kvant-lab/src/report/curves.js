@@ -12,7 +12,8 @@ const PERCENTILES = [
   { field: 'p99_ns', name: 'p99', width: 2.5 },
   { field: 'p999_ns', name: 'p99.9', width: 1.5, dash: [8, 4] },
 ];
-const MARK = 4;
+const MARK = 4.5;
+const chartHeight = () => (innerWidth < 620 ? 270 : 350);
 
 export class Curves {
   constructor(data, subjects, tooltip) {
@@ -22,8 +23,8 @@ export class Curves {
     // The cell in which the highest rate was found.
     const best = (key) => Math.max(...this.of(key).map((curve) => this.maximumOf(curve)?.rate_per_s?.median ?? 0));
     this.key = this.keys.reduce((a, b) => (best(b) > best(a) ? b : a), this.keys[0]);
-    this.latency = new Chart(byId('curve-latency'), (width) => Math.max(260, Math.min(380, width * 0.62)), () => this.makeLatency());
-    this.rate = new Chart(byId('curve-rate'), (width) => Math.max(260, Math.min(380, width * 0.62)), () => this.makeRate());
+    this.latency = new Chart(byId('curve-latency'), chartHeight, () => this.makeLatency());
+    this.rate = new Chart(byId('curve-rate'), chartHeight, () => this.makeRate());
     this.law = null;
     this.build();
     onLanguageChange(() => this.build());
@@ -98,7 +99,7 @@ export class Curves {
       padding: [10, 14, 0, 0],
       scales: { x: { time: false, range: (plot, min, max) => [0, max * 1.03] }, y: { distr: 3 } },
       axes: [
-        axis({ label: say('curves.offered'), values: (plot, splits) => splits.map(shortNumber), space: 60 }),
+        axis({ size: 28, label: say('curves.offered'), values: (plot, splits) => splits.map(shortNumber), space: 60 }),
         axis({ size: 64, filter: decades, values: timeLabels }),
       ],
       series: [{}, ...lines.map(({ curve, width, dash }) => line(this.colorOf(curve), { width, dash }))],
@@ -123,7 +124,7 @@ export class Curves {
       padding: [10, 14, 0, 0],
       scales: { x: { time: false, range: (plot, min, max) => [0, max * 1.03] }, y: { range: (plot, min, max) => [0, max * 1.05] } },
       axes: [
-        axis({ label: say('curves.offered'), values: (plot, splits) => splits.map(shortNumber), space: 60 }),
+        axis({ size: 28, label: say('curves.offered'), values: (plot, splits) => splits.map(shortNumber), space: 60 }),
         axis({ size: 52, values: (plot, splits) => splits.map(shortNumber) }),
       ],
       series: [{}, line(themeColor('line'), { width: 1, dash: [4, 4] }), ...curves.map((curve) => line(this.colorOf(curve), { width: 2.5 }))],
@@ -227,7 +228,7 @@ export class Curves {
     return [{
       padding: [10, 14, 0, 0],
       scales: { x: { time: false }, y: { range: (plot, min, max) => [0, max * 1.08] } },
-      axes: [axis({ label: say('curves.connections') }), axis({ size: 52, values: (plot, splits) => splits.map(shortNumber) })],
+      axes: [axis({ size: 28, label: say('curves.connections') }), axis({ size: 52, values: (plot, splits) => splits.map(shortNumber) })],
       series: [{}, ...curves.map((curve) => line(this.colorOf(curve)))],
       cursor: { y: false, drag: { x: false, y: false } },
       hooks: {

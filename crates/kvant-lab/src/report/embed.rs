@@ -40,7 +40,8 @@ pub(super) fn data(
     let mut left_out = 0;
     for (index, line) in report.time_lines.iter().enumerate() {
         if let Some(encoded) = lines.get(index) {
-            markup += &element("time-line", &format!("data-index=\"{index}\""), encoded);
+            let attributes = format!("data-index=\"{index}\" data-case=\"{}\"", line.case);
+            markup += &element("time-line", &attributes, encoded);
         }
         let Some(file) = &line.recording else { continue };
         let recording = if index < lines.len() { recordings(file) } else { None };

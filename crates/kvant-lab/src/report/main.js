@@ -7,6 +7,7 @@ import { drawCharts } from './chart.js';
 import { Curves } from './curves.js';
 import { chosenLanguage, onLanguageChange, said, say, sayAgain, setLanguage } from './say.js';
 import { Spectra } from './spectra.js';
+import { Times } from './times.js';
 
 const THEMES = ['auto', 'light', 'dark'];
 
@@ -79,6 +80,22 @@ function openTarget() {
   }
 }
 
+// The time line with its data, which are decoded when they are shown.
+async function openTimes(data, tooltip) {
+  const scripts = (name) => [...document.querySelectorAll(`script.${name}`)];
+  const lines = scripts('time-line').map((script) => ({ index: script.dataset.index, case: Number(script.dataset.case), decode: () => decodeJson(script.textContent) }));
+  if (lines.length === 0) {
+    return null;
+  }
+  const recordings = new Map(scripts('recording').map(({ dataset, textContent }) =>
+    [dataset.index, { text: textContent, offsetUs: Number(dataset.offsetUs), factor: Number(dataset.factor) }]));
+  const { linesLeftOut, recordingsLeftOut } = document.querySelector('script.head').dataset;
+  const times = new Times({ lines, recordings, leftOut: [Number(linesLeftOut), Number(recordingsLeftOut)] }, data, tooltip);
+  await times.open(0);
+  document.querySelectorAll('#observations a').forEach((link) => link.addEventListener('click', () => times.openCase(Number(link.dataset.case))));
+  return times;
+}
+
 async function start() {
   buildSwitches();
   buildFilter();
@@ -96,6 +113,7 @@ async function start() {
   if (data.spectra.length > 0) {
     new Spectra(data, tooltip);
   }
+  const times = await openTimes(data, tooltip);
   sayAgain();
   drawCharts();
   onLanguageChange(drawCharts);
@@ -103,7 +121,10 @@ async function start() {
   let resized;
   addEventListener('resize', () => {
     clearTimeout(resized);
-    resized = setTimeout(drawCharts, 100);
+    resized = setTimeout(() => {
+      drawCharts();
+      times?.draw();
+    }, 100);
   });
   addEventListener('hashchange', openTarget);
   openTarget();

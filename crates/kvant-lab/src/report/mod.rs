@@ -5,8 +5,8 @@
 //!
 //! Invariants:
 //! 1. The page loads nothing: everything is inside, and its content security policy forbids it.
-//! 2. It stays below [`PAGE_BYTES_MAX`]: what does not fit is left out, the least interesting first,
-//!    and the page says so.
+//! 2. It stays below [`PAGE_BYTES_MAX`]: what does not fit is left out, the least interesting
+//!    first, and the page says so.
 //! 3. The page's own words are in `words.json` alone; sentences about the run come from the report.
 
 mod embed;
@@ -51,6 +51,10 @@ const SCRIPTS: &[&str] = &[
     include_str!("chart.js"),
     include_str!("curves.js"),
     include_str!("spectra.js"),
+    include_str!("timemap.js"),
+    include_str!("ranges.js"),
+    include_str!("flames.js"),
+    include_str!("times.js"),
     include_str!("main.js"),
 ];
 

@@ -1,5 +1,4 @@
-// A heat map as a calendar: time runs down each column, then to the next; a block's colour is its
-// weight.
+// Heat maps: blocks of time whose colours are their weights, and the selection of ranges in them.
 
 import { eachSample } from './data.js';
 import { heatColor, laneColor, themeColor } from './colors.js';
@@ -67,10 +66,16 @@ export function columnWidth(durationUs, scale, spaceWidth) {
   return Math.max(COLUMN_MIN, width);
 }
 
+// A map in which ranges of time can be selected by pointer and keys. Blocks are numbered down the
+// columns. Subclasses say where blocks are:
+// - `columns`, `rows`, `columnWidth`, `blockHeight`, `count` (of blocks);
+// - `paint()` draws all blocks on `image`;
+// - `place(block)` is its left upper corner, `rowAt(y)` a row; `spanOf(first, last)` the time of
+//   blocks, `outline(range)` a path around it; `steps` are the distances that arrow keys move.
 export class HeatMap {
   // hooks: onSelect(map, fromUs, toUs, isSecond), onPreview(map, block or null, event).
-  constructor(canvas, recording, hooks) {
-    Object.assign(this, { canvas, recording, hooks });
+  constructor(canvas, hooks) {
+    Object.assign(this, { canvas, hooks });
     this.image = document.createElement('canvas');
     this.ranges = [];
     this.cursor = null;
@@ -83,60 +88,32 @@ export class HeatMap {
     canvas.addEventListener('contextmenu', (event) => event.ctrlKey && event.preventDefault());
   }
 
-  get blockUs() {
-    return this.scale.columnUs / this.scale.rows;
+  get width() {
+    return this.columns * this.columnWidth;
   }
 
   get height() {
-    return this.scale.rows * BLOCK_HEIGHT;
+    return this.rows * this.blockHeight;
   }
 
-  // isWanted: the test by which the weights' samples were selected, or null.
-  show({ scale, weights, isWanted, colors, columnWidth }) {
-    Object.assign(this, { scale, weights, isWanted, colors, columnWidth });
-    this.columns = Math.ceil(weights.length / scale.rows);
-    this.paint();
-    this.draw();
-  }
-
-  // Paints the blocks; selections are drawn over a copy.
-  paint() {
-    const { image, columnWidth, scale, weights } = this;
+  // Empties the image for blocks; returns its context, in CSS pixels.
+  clearImage() {
+    const { image } = this;
     const ratio = devicePixelRatio;
-    image.width = Math.round(this.columns * columnWidth * ratio);
+    image.width = Math.round(this.width * ratio);
     image.height = Math.round(this.height * ratio);
     const context = image.getContext('2d');
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const gap = columnWidth > 5 ? 1 : 0;
-    const zero = themeColor('zero');
-    for (let block = 0; block < weights.length; block += 1) {
-      const x = Math.floor(block / scale.rows) * columnWidth;
-      const y = (block % scale.rows) * BLOCK_HEIGHT;
-      context.fillStyle = weights[block] > 0 ? heatColor(this.colors.partOf(weights[block])) : zero;
-      context.fillRect(x, y, columnWidth - gap, BLOCK_HEIGHT - gap);
-    }
-    this.paintSpans(context);
+    return context;
   }
 
-  // Marks blocks during an event at their left edge, in the colour of its lane.
-  paintSpans(context) {
-    const { columnWidth, scale } = this;
-    const width = Math.max(2, Math.min(4, columnWidth / 6));
-    for (const span of this.recording.spans) {
-      context.fillStyle = laneColor(span.kind);
-      const final = Math.min(this.weights.length - 1, Math.floor(span.endUs / this.blockUs));
-      for (let block = Math.floor(span.startUs / this.blockUs); block <= final; block += 1) {
-        context.fillRect(Math.floor(block / scale.rows) * columnWidth, (block % scale.rows) * BLOCK_HEIGHT, width, BLOCK_HEIGHT);
-      }
-    }
-  }
-
+  // Selections are drawn over a copy of the image.
   draw() {
     const { canvas, image } = this;
     const ratio = devicePixelRatio;
     canvas.width = image.width;
     canvas.height = image.height;
-    canvas.style.width = `${this.columns * this.columnWidth}px`;
+    canvas.style.width = `${this.width}px`;
     canvas.style.height = `${this.height}px`;
     canvas.dataset.columns = this.columns;
     const context = canvas.getContext('2d');
@@ -147,13 +124,13 @@ export class HeatMap {
     if (ranges.length > 0) {
       context.fillStyle = themeColor('page');
       context.globalAlpha = 0.62;
-      context.fillRect(0, 0, this.columns * this.columnWidth, this.height);
+      context.fillRect(0, 0, this.width, this.height);
       context.globalAlpha = 1;
       const outlines = ranges.map((range) => this.outline(range));
       for (const path of outlines) {
         context.save();
         context.clip(path);
-        context.drawImage(image, 0, 0, this.columns * this.columnWidth, this.height);
+        context.drawImage(image, 0, 0, this.width, this.height);
         context.restore();
       }
       outlines.forEach((path, index) => this.drawOutline(context, path, ranges[index]));
@@ -161,7 +138,7 @@ export class HeatMap {
     if (this.cursor !== null) {
       context.strokeStyle = themeColor('text');
       context.lineWidth = 1.5;
-      context.strokeRect(...this.place(this.cursor), this.columnWidth, BLOCK_HEIGHT);
+      context.strokeRect(...this.place(this.cursor), this.columnWidth, this.blockHeight);
     }
   }
 
@@ -182,41 +159,16 @@ export class HeatMap {
     }
   }
 
-  place(block) {
-    return [Math.floor(block / this.scale.rows) * this.columnWidth, (block % this.scale.rows) * BLOCK_HEIGHT];
-  }
-
-  // The outline of a range: part of the first column, whole columns, part of the last.
-  outline({ fromUs, toUs }) {
-    const first = Math.floor(fromUs / this.blockUs);
-    const last = Math.max(first, Math.min(this.weights.length, Math.ceil(toUs / this.blockUs)) - 1);
-    const [x0, y0] = this.place(first);
-    const [x1, y1] = this.place(last);
-    const path = new Path2D();
-    if (x0 === x1) {
-      path.rect(x0, y0, this.columnWidth, y1 + BLOCK_HEIGHT - y0);
-      return path;
-    }
-    const right = x1 + this.columnWidth;
-    const corners = [[x0, y0], [x0 + this.columnWidth, y0], [x0 + this.columnWidth, 0], [right, 0], [right, y1 + BLOCK_HEIGHT], [x1, y1 + BLOCK_HEIGHT],
-      [x1, this.height], [x0, this.height]];
-    corners.forEach(([x, y]) => path.lineTo(x, y));
-    path.closePath();
-    return path;
-  }
-
   blockAt(event) {
     const bounds = this.canvas.getBoundingClientRect();
     const column = Math.floor((event.clientX - bounds.left) / this.columnWidth);
-    const row = Math.floor((event.clientY - bounds.top) / BLOCK_HEIGHT);
-    const block = Math.min(this.columns - 1, Math.max(0, column)) * this.scale.rows + Math.min(this.scale.rows - 1, Math.max(0, row));
-    return Math.min(this.weights.length - 1, block);
+    const row = this.rowAt(event.clientY - bounds.top);
+    const block = Math.min(this.columns - 1, Math.max(0, column)) * this.rows + Math.min(this.rows - 1, Math.max(0, row));
+    return Math.min(this.count - 1, block);
   }
 
   dragged() {
-    const first = Math.min(this.anchor, this.cursor);
-    const last = Math.max(this.anchor, this.cursor);
-    return { fromUs: first * this.blockUs, toUs: (last + 1) * this.blockUs };
+    return this.spanOf(Math.min(this.anchor, this.cursor), Math.max(this.anchor, this.cursor));
   }
 
   setCursor(block, event) {
@@ -257,12 +209,12 @@ export class HeatMap {
   // Arrows move by a block, with Shift they select; Enter confirms the range, with Ctrl as the
   // second.
   key(event) {
-    const steps = { ArrowUp: -1, ArrowDown: 1, ArrowLeft: -this.scale.rows, ArrowRight: this.scale.rows };
+    const { steps } = this;
     if (event.key in steps) {
       event.preventDefault();
       const from = this.cursor ?? 0;
       this.anchor = event.shiftKey ? (this.anchor ?? from) : null;
-      this.setCursor(Math.min(this.weights.length - 1, Math.max(0, from + steps[event.key])));
+      this.setCursor(Math.min(this.count - 1, Math.max(0, from + steps[event.key])));
     } else if (event.key === 'Enter' && this.cursor !== null) {
       event.preventDefault();
       this.anchor ??= this.cursor;
@@ -272,6 +224,95 @@ export class HeatMap {
       this.anchor = null;
       this.draw();
     }
+  }
+}
+
+// A recording as a calendar: time runs down each column, then to the next.
+export class Calendar extends HeatMap {
+  constructor(canvas, recording, hooks) {
+    super(canvas, hooks);
+    this.recording = recording;
+    this.blockHeight = BLOCK_HEIGHT;
+  }
+
+  get blockUs() {
+    return this.scale.columnUs / this.scale.rows;
+  }
+
+  get rows() {
+    return this.scale.rows;
+  }
+
+  get count() {
+    return this.weights.length;
+  }
+
+  get steps() {
+    return { ArrowUp: -1, ArrowDown: 1, ArrowLeft: -this.rows, ArrowRight: this.rows };
+  }
+
+  // isWanted: the test by which the weights' samples were selected, or null.
+  show({ scale, weights, isWanted, colors, columnWidth }) {
+    Object.assign(this, { scale, weights, isWanted, colors, columnWidth });
+    this.columns = Math.ceil(weights.length / scale.rows);
+    this.paint();
+    this.draw();
+  }
+
+  paint() {
+    const { columnWidth, weights } = this;
+    const context = this.clearImage();
+    const gap = columnWidth > 5 ? 1 : 0;
+    const zero = themeColor('zero');
+    for (let block = 0; block < weights.length; block += 1) {
+      const [x, y] = this.place(block);
+      context.fillStyle = weights[block] > 0 ? heatColor(this.colors.partOf(weights[block])) : zero;
+      context.fillRect(x, y, columnWidth - gap, BLOCK_HEIGHT - gap);
+    }
+    this.paintSpans(context);
+  }
+
+  // Marks blocks during an event at their left edge, in the colour of its lane.
+  paintSpans(context) {
+    const width = Math.max(2, Math.min(4, this.columnWidth / 6));
+    for (const span of this.recording.spans) {
+      context.fillStyle = laneColor(span.kind);
+      const final = Math.min(this.weights.length - 1, Math.floor(span.endUs / this.blockUs));
+      for (let block = Math.floor(span.startUs / this.blockUs); block <= final; block += 1) {
+        context.fillRect(...this.place(block), width, BLOCK_HEIGHT);
+      }
+    }
+  }
+
+  place(block) {
+    return [Math.floor(block / this.rows) * this.columnWidth, (block % this.rows) * BLOCK_HEIGHT];
+  }
+
+  rowAt(y) {
+    return Math.floor(y / BLOCK_HEIGHT);
+  }
+
+  spanOf(first, last) {
+    return { fromUs: first * this.blockUs, toUs: (last + 1) * this.blockUs };
+  }
+
+  // The outline of a range: part of the first column, whole columns, part of the last.
+  outline({ fromUs, toUs }) {
+    const first = Math.floor(fromUs / this.blockUs);
+    const last = Math.max(first, Math.min(this.weights.length, Math.ceil(toUs / this.blockUs)) - 1);
+    const [x0, y0] = this.place(first);
+    const [x1, y1] = this.place(last);
+    const path = new Path2D();
+    if (x0 === x1) {
+      path.rect(x0, y0, this.columnWidth, y1 + BLOCK_HEIGHT - y0);
+      return path;
+    }
+    const right = x1 + this.columnWidth;
+    const corners = [[x0, y0], [x0 + this.columnWidth, y0], [x0 + this.columnWidth, 0], [right, 0], [right, y1 + BLOCK_HEIGHT], [x1, y1 + BLOCK_HEIGHT],
+      [x1, this.height], [x0, this.height]];
+    corners.forEach(([x, y]) => path.lineTo(x, y));
+    path.closePath();
+    return path;
   }
 
   // The heaviest function of a block: [frame, weight], or null.

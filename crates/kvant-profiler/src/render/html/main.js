@@ -11,7 +11,7 @@ import { frameMatcher, notSampledFrame, sampleTest, weightOf } from '../front/se
 import { buildTree } from '../front/tree.js';
 import { onThemeChange } from '../front/colors.js';
 import { FlameGraph } from '../front/flame.js';
-import { HeatMap, blockWeights, colorScale, columnWidth, scaleFor } from '../front/heat.js';
+import { Calendar, blockWeights, colorScale, columnWidth, scaleFor } from '../front/heat.js';
 import { Lanes, showGutter } from '../front/lanes.js';
 import { Meaning } from '../front/meaning.js';
 import { factsOf } from './facts.js';
@@ -101,7 +101,7 @@ class Page {
       byId('maps').append(element('div', { class: 'map-title' }, `${['A', 'B'][number]}: ${recording.facts.command}`));
     }
     byId('maps').append(element('div', { class: 'map' }, gutter, scroller));
-    const heat = new HeatMap(canvas, recording, {
+    const heat = new Calendar(canvas, recording, {
       onSelect: (_, fromUs, toUs, isSecond) => this.select(number, fromUs, toUs, isSecond),
       onPreview: (map, block) => showPreview(this, map, block),
     });
