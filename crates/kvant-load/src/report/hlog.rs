@@ -87,6 +87,15 @@ impl<W: Write> HlogWriter<W> {
         self.out.flush()
     }
 
+    /// Flushes and returns the sink.
+    ///
+    /// # Errors
+    /// Any error of the sink.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
     /// The interval's begin in milliseconds since the log's base. Writes the header first, if
     /// needed.
     fn begin_ms(&mut self, interval: &Interval, now_wall_ms: u64) -> io::Result<f64> {

@@ -145,7 +145,7 @@ impl Worker {
 
     #[cold]
     fn cross_passed_boundaries(&mut self) {
-        let interval_ns = nanos(self.config.interval);
+        let interval_ns = duration::ns(self.config.interval);
         while self.run.stage == Stage::Running && self.now_ns >= self.run.boundary_ns {
             let at_ns = self.run.boundary_ns;
             if !self.run.is_measuring {
