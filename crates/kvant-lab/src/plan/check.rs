@@ -1,7 +1,7 @@
 //! Checks between the parts of a plan.
 
 use super::cases::{CONNECTIONS, RATE, VALUE_BYTES};
-use super::parse::{Places, Referred};
+use super::places::{Places, Referred};
 use super::reader::{Report, listed, nearest};
 use super::{MaximumOf, Phase, PhaseTask, Plan, SubjectKind, Workload};
 

@@ -5,27 +5,28 @@
 //! [`crate::record::Case`].
 //!
 //! - [`Plan::read`] and [`Plan::parse`] read TOML: [`parse`](mod@parse) on top of [`reader`], which
-//!   knows the place of each value; [`check`] compares the parts with each other.
+//!   knows the place of each value; [`check`] compares the parts with each other, with [`places`].
 //! - [`Plan::cases`] and [`Plan::resolve`] ([`cases`]) make cases, and what a case runs.
 //! - [`Plan::quick`] shortens a plan, by [`Plan::expected_duration`] ([`estimate`]).
-//! - [`shipped()`] lists the plans that come with the program.
+//! - [`catalogue`] has the plans that come with the program.
 //!
 //! Invariant: a [`Plan`] that was read has no problem: its references exist, each share of a
 //! maximum has one before it, and the number of cases is bounded.
 
 mod cases;
+mod catalogue;
 mod check;
 mod estimate;
 mod parse;
+mod places;
 mod problem;
 mod quick;
 mod reader;
-mod shipped;
 #[cfg(test)]
 mod tests;
 
+pub use catalogue::{Shipped, shipped};
 pub use problem::{Problem, Problems};
-pub use shipped::{Shipped, shipped};
 
 use kvant_load::assertion::Assertion;
 use kvant_load::workload::WorkloadConfig;

@@ -9,9 +9,11 @@ mod phase;
 mod rate;
 mod subject;
 mod sweep;
+mod values;
 mod workload;
 
 use super::check;
+use super::places::{Places, Referred};
 use super::problem::{Problem, Problems};
 use super::reader::{Name, Report, Table, Value, document};
 use super::{Phase, Plan, Subject, Workload};
@@ -20,7 +22,9 @@ use kvant_load::assertion::Assertion;
 use kvant_load::units;
 use kvant_load::workload::{Kind, Mix, WorkloadConfig};
 use std::path::Path;
-use std::time::Duration;
+use values::{
+    Defaults, connection_count, cpu_list, number, objective, positive_time, repeats, thread_count,
+};
 
 /// Keys at the top of a plan.
 pub(super) const KEYS: &[&str] = &[
@@ -60,73 +64,8 @@ pub(super) const TABLES: &[(&str, &[&str])] = &[
 #[cfg(test)]
 pub(super) const FIGURES: &[&str] = known::FIGURES;
 
-/// Most repeats of a case.
-const REPEATS_MAX: u64 = 1_000;
-/// Most connections of a load.
-const CONNECTIONS_MAX: u64 = 1_000_000;
-/// Most threads of a generator.
-const THREADS_MAX: u64 = 1_024;
 /// Longest name of a subject, workload or phase, in characters.
 const NAME_CHARS_MAX: usize = 60;
-
-/// What holds for all parts that do not say it themselves.
-#[derive(Debug)]
-pub(super) struct Defaults {
-    pub(super) connection_count: usize,
-    pub(super) thread_count: usize,
-    pub(super) duration: Option<Duration>,
-    pub(super) warmup: Option<Duration>,
-    /// Keys, values and seed.
-    pub(super) workload: WorkloadConfig,
-}
-
-/// Places that checks between parts need.
-#[derive(Debug, Default)]
-pub(super) struct Places {
-    /// Names of all parts, also of those with problems.
-    pub(super) declared: Vec<(Referred, String)>,
-    /// Whether a part had such problems that it is missing in the plan.
-    pub(super) has_gaps: bool,
-    /// Names that must exist: what they name, the name and its place.
-    pub(super) references: Vec<(Referred, String, usize)>,
-    /// The task of each phase.
-    pub(super) phases: Vec<usize>,
-    /// Each subject.
-    pub(super) subjects: Vec<usize>,
-    /// Each workload.
-    pub(super) workloads: Vec<usize>,
-    /// Each axis.
-    pub(super) axes: Vec<usize>,
-}
-
-kvant_base::named_enum! {
-    /// What a name names.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(super) enum Referred {
-        Subject = "subject",
-        Workload = "workload",
-        Phase = "phase",
-    }
-}
-
-impl Places {
-    /// Takes the names of a list, which must exist.
-    pub(super) fn names(
-        &mut self,
-        table: &Table<'_>,
-        key: &str,
-        referred: Referred,
-    ) -> Vec<String> {
-        let Some(value) = table.value(key) else { return Vec::new() };
-        let elements = value.elements();
-        let name = |element: &Value<'_>| {
-            let name = element.parse(key, |text| Ok::<_, String>(text.to_owned()))?;
-            self.references.push((referred, name.clone(), element.at));
-            Some(name)
-        };
-        elements.iter().filter_map(name).collect()
-    }
-}
 
 impl Plan {
     /// Reads a plan.
@@ -291,61 +230,4 @@ fn cpus(table: &Table<'_>, key: &str) -> Vec<u32> {
         value.refuse(format!("`{key}` names a CPU more than once"));
     }
     cpus
-}
-
-fn cpu_list(text: &str) -> Result<Vec<u32>, String> {
-    let problem = || format!("`{text}` is no list of CPUs: write numbers, such as 0,2-3");
-    let mut cpus = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let number = |text: &str| text.trim().parse::<u16>().map_err(|_| problem());
-        let (first, last) = (number(first)?, number(last)?);
-        if first > last {
-            return Err(problem());
-        }
-        cpus.extend((first..=last).map(u32::from));
-    }
-    Ok(cpus)
-}
-
-fn objective(text: &str) -> Result<Assertion, String> {
-    let objective = Assertion::parse(text).map_err(|error| error.to_string())?;
-    if objective.needs_baseline() {
-        return Err(format!("`{text}` compares with an earlier run, which an experiment has not"));
-    }
-    Ok(objective)
-}
-
-fn repeats(text: &str) -> Result<u32, String> {
-    bounded(text, "repeats", REPEATS_MAX).map(|count| count as u32)
-}
-
-/// A number of connections.
-pub(super) fn connection_count(text: &str) -> Result<usize, String> {
-    bounded(text, "connections", CONNECTIONS_MAX).map(|count| count as usize)
-}
-
-/// A number of threads.
-pub(super) fn thread_count(text: &str) -> Result<usize, String> {
-    bounded(text, "threads", THREADS_MAX).map(|count| count as usize)
-}
-
-fn bounded(text: &str, what: &str, most: u64) -> Result<u64, String> {
-    match units::parse_count(text)? {
-        count if (1..=most).contains(&count) => Ok(count),
-        count => Err(format!("{count} {what} are not within 1 and {most}")),
-    }
-}
-
-/// A time above 0.
-pub(super) fn positive_time(text: &str) -> Result<Duration, String> {
-    match units::parse_time(text)? {
-        Duration::ZERO => Err("must be longer than 0".to_owned()),
-        time => Ok(time),
-    }
-}
-
-/// A whole number without a unit.
-pub(super) fn number(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("`{text}` is no whole number of 0 or more"))
 }

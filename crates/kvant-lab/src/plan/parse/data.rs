@@ -1,6 +1,6 @@
 //! `[data]`: what subjects store before the first case.
 
-use super::{Defaults, connection_count, number};
+use super::values::{Defaults, connection_count, number, part, positive_time};
 use crate::plan::reader::Table;
 use crate::plan::{Data, Requests, Workload};
 use kvant_load::units;
@@ -68,16 +68,8 @@ pub(super) fn data(plan: &Table<'_>, defaults: &mut Defaults) -> Said {
         workload: workload.clone(),
         connection_count: table.parse("connections", connection_count).unwrap_or(CONNECTIONS),
         deleted_part: table.parse("deleted", part).unwrap_or(0.0),
-        ttl_s: table.parse("ttl", super::positive_time).map(|time| time.as_secs().max(1)),
+        ttl_s: table.parse("ttl", positive_time).map(|time| time.as_secs().max(1)),
     };
     table.finish();
     Said::Data(data)
-}
-
-/// A part of 1.
-pub(super) fn part(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(part) if (0.0..=1.0).contains(&part) => Ok(part),
-        _ => Err(format!("`{text}` is no part: write a number from 0 to 1")),
-    }
 }

@@ -1,6 +1,6 @@
 //! `[[known]]`: figures of others.
 
-use super::{Places, Referred};
+use crate::plan::places::{Places, Referred};
 use crate::plan::reader::{Name, Table, Value, listed, nearest};
 use crate::record::Known;
 

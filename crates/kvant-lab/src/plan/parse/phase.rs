@@ -1,7 +1,8 @@
 //! `[phase.NAME]`: what is done with a workload.
 
 use super::rate::{ramp, rate};
-use super::{Defaults, Places, Referred, positive_time};
+use super::values::{Defaults, positive_time};
+use crate::plan::places::{Places, Referred};
 use crate::plan::reader::{Name, Table, Value};
 use crate::plan::{MaximumOf, Phase, PhaseTask, PlannedRate};
 use kvant_load::units;

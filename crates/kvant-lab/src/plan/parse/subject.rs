@@ -1,7 +1,8 @@
 //! `[subject.NAME]`: a server.
 
+use super::values::{Defaults, positive_time};
 use super::workload::{self, REQUEST_KEYS};
-use super::{Defaults, Places, Referred, positive_time};
+use crate::plan::places::{Places, Referred};
 use crate::plan::reader::{Name, Table, Value, words};
 use crate::plan::{Requests, Subject, SubjectKind};
 use kvant_load::{Target, units};

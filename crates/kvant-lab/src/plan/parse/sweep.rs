@@ -1,6 +1,7 @@
 //! `[sweep]` or several `[[sweep]]`: parameters that take several values.
 
-use super::{Places, Referred, connection_count};
+use super::values::connection_count;
+use crate::plan::places::{Places, Referred};
 use crate::plan::reader::{Name, Table, Value};
 use crate::plan::{SweepAxis, cases};
 use kvant_load::units;
@@ -71,10 +72,9 @@ fn checked(axis: &str, text: &str) -> Result<String, String> {
     match axis {
         cases::CONNECTIONS => connection_count(text).map(drop)?,
         cases::VALUE_BYTES => ValueBytes::parse(text).map(drop)?,
-        cases::RATE => match units::parse_rate(text)? {
-            0.0 => return Err("a rate of 0 plans no request".to_owned()),
-            _ => {}
-        },
+        cases::RATE if units::parse_rate(text)? == 0.0 => {
+            return Err("a rate of 0 plans no request".to_owned());
+        }
         _ if text.is_empty() => return Err("an option needs a value".to_owned()),
         _ => {}
     }

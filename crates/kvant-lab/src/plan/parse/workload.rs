@@ -1,7 +1,6 @@
 //! `[workload.NAME]`: requests.
 
-use super::data::part;
-use super::{Defaults, connection_count, number, positive_time, thread_count};
+use super::values::{Defaults, connection_count, number, part, positive_time, thread_count};
 use crate::plan::reader::{Name, Table, Value};
 use crate::plan::{Beside, Requests, Workload};
 use kvant_load::workload::{KeyBytes, KeyDist, Kind, Mix, ValueBytes, WorkloadConfig};

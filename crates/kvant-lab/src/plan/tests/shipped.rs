@@ -72,7 +72,7 @@ fn the_short_form_of_each_shipped_plan_takes_less_than_100_seconds_with_all_work
 #[test]
 fn titles_are_those_of_the_files() {
     for (shipped, plan) in shipped().iter().zip(plans()) {
-        assert_eq!((shipped.name, &shipped.title), (plan.name.as_str(), &plan.title));
+        assert_eq!((shipped.name, shipped.title), (plan.name.as_str(), plan.title.as_str()));
     }
 }
 
@@ -129,4 +129,30 @@ fn seed_002_compares_inline_with_pool() {
         .collect();
     let expected = [("blocking", "inline"), ("asynchronous", "pool")];
     assert_eq!(dispatches, expected.map(|(name, mode)| (name.to_owned(), mode.to_owned())));
+}
+
+/// The examples of `docs/lab.md`, with the parts that they leave out.
+#[test]
+fn the_examples_of_the_documentation_are_plans() {
+    let page = include_str!("../../../../../docs/lab.md");
+    let mut count = 0;
+    for example in page.split("```toml\n").skip(1) {
+        let example = example.split("```").next().unwrap();
+        let rest = match example {
+            _ if example.starts_with("[subject.redis]") => "[phase]\nmax = \"closed\"\n",
+            _ if example.starts_with("[phase]") => {
+                "[workload]\nstatus = \"status\"\nget = {}\nget-absent = {}\n"
+            }
+            _ if example.starts_with("[[sweep]]") => {
+                "[workload]\nget = {}\nput = {}\n[phase]\nmax = \"closed\"\nbeyond = \"10%\"\n"
+            }
+            _ => "",
+        };
+        let text = format!("{example}\n{rest}");
+        let path = Path::new("docs/lab.md");
+        let plan = Plan::parse(&text, path).unwrap_or_else(|problems| panic!("{text}\n{problems}"));
+        assert!(!plan.cases().is_empty());
+        count += 1;
+    }
+    assert_eq!(count, 9);
 }

@@ -8,6 +8,7 @@ use super::problem::{Problem, Problems};
 use super::reader::{listed, nearest};
 use kvant_env::host;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 /// Where the plans are in a copy of the source.
 const DIR: &str = "lab/plans";
@@ -29,23 +30,28 @@ const PLANS: [(&str, &str); 12] = [
 ];
 
 /// A plan that comes with the program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shipped {
     /// Its name: that of the file without `.toml`.
     pub name: &'static str,
     /// What it says of itself in one line.
-    pub title: String,
+    pub title: &'static str,
     /// Its text.
     pub text: &'static str,
 }
 
 /// All shipped plans.
-pub fn shipped() -> Vec<Shipped> {
-    let title = |text: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix("title = \""));
-        line.unwrap_or_default().trim_end_matches('"').to_owned()
-    };
-    PLANS.map(|(name, text)| Shipped { name, title: title(text), text }).to_vec()
+pub fn shipped() -> &'static [Shipped] {
+    static SHIPPED: LazyLock<Vec<Shipped>> = LazyLock::new(|| {
+        PLANS.map(|(name, text)| Shipped { name, title: title(text), text }).to_vec()
+    });
+    &SHIPPED
+}
+
+/// The title in a text.
+fn title(text: &'static str) -> &'static str {
+    let line = text.lines().find_map(|line| line.strip_prefix("title = \""));
+    line.unwrap_or_default().trim_end_matches('"')
 }
 
 impl Plan {
