@@ -1,7 +1,8 @@
 //! The plans that come with the program: those of `lab/plans`, compiled in.
 //!
-//! They use native workloads, so that they need no other file. Subjects with sources in the
-//! repository, such as LevelDB's, are left out where there is no repository.
+//! They use native workloads, so that they need no other file; `lab/workloads` has the same
+//! requests as scripts. Subjects that are built from the repository, such as LevelDB's, need a copy
+//! of it.
 
 use super::Plan;
 use super::problem::{Problem, Problems};
@@ -69,7 +70,8 @@ impl Plan {
             return Plan::parse(&text, &path);
         }
         if let Some((_, text)) = PLANS.iter().find(|(known, _)| *known == name) {
-            return Plan::parse(text, &path);
+            // Without a copy of the source, relative paths start in the working directory.
+            return Plan::parse(text, &Path::new(name).with_extension("toml"));
         }
         let known = PLANS.map(|(known, _)| known);
         let hint = match nearest(name, &known) {

@@ -11,15 +11,15 @@ const FILL_KEYS_PER_S: f64 = 60_000.0;
 /// ... and bytes of keys and values.
 const FILL_BYTES_PER_S: f64 = 40e6;
 /// Restoring data, starting a subject and stopping it.
-const START_S: f64 = 1.0;
-/// The same for a program that needs its time.
-const START_OTHER_S: f64 = 1.5;
+const START_S: f64 = 0.8;
+/// The same for another server.
+const START_OTHER_S: f64 = 1.2;
 /// A build that has been made before.
 const PREPARE_S: f64 = 5.0;
 /// The report.
 const REPORT_S: f64 = 3.0;
-/// What a repeat takes beside its load: waiting for calm, stopping the load, writing.
-const ATTEMPT_S: f64 = 0.7;
+/// What an attempt takes beside its load: connecting, writing its files.
+const ATTEMPT_S: f64 = 0.3;
 /// Steps of a search, of which [`SEARCH_LONG`] take three times as long.
 const SEARCH_STEPS: f64 = 11.0;
 const SEARCH_LONG: f64 = 2.0;

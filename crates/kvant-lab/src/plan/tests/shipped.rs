@@ -80,7 +80,7 @@ fn titles_are_those_of_the_files() {
 fn a_plan_is_opened_by_its_name_without_a_copy_of_the_source() {
     // Tests run in the directory of the crate, where there is no lab/plans.
     let plan = Plan::open("seed-002").unwrap();
-    assert_eq!((plan.name.as_str(), plan.dir.as_path()), ("seed-002", Path::new("lab/plans")));
+    assert_eq!((plan.name.as_str(), plan.dir.as_path()), ("seed-002", Path::new("")));
     let problem = Plan::open("sed-002").unwrap_err().to_string();
     assert_eq!(problem, "sed-002: there is no such plan: did you mean `seed-002`?");
 }
