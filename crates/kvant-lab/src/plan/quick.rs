@@ -1,6 +1,7 @@
 //! The short form of a plan: the same experiment in two minutes, to see that it works and what its
 //! report looks like. Its figures are no measurements.
 
+use super::cases::VALUE_BYTES;
 use super::{Data, PhaseTask, Plan, Requests, Workload};
 use kvant_load::workload::{KeyBytes, ValueBytes, WorkloadConfig};
 use std::time::Duration;
@@ -81,8 +82,12 @@ impl Plan {
 
     fn shorten_data(&mut self, said: &mut Vec<String>) {
         let before = self.data.as_ref().map(|data| data.workload.key_count);
+        let swept = self.sweep.iter().filter(|axis| axis.name == VALUE_BYTES);
+        let swept =
+            swept.flat_map(|axis| &axis.values).filter_map(|text| ValueBytes::parse(text).ok());
+        let swept_bytes = swept.map(mean_bytes).max().unwrap_or(0);
         if let Some(Data { workload, .. }) = &mut self.data {
-            shorten_keys(workload);
+            shorten_keys(workload, swept_bytes);
             let (before, now) = (before.unwrap_or_default(), workload.key_count);
             if now < before {
                 said.push(format!("Subjects store {now} keys instead of {before}."));
@@ -91,7 +96,7 @@ impl Plan {
         let stored = self.data.as_ref().map(|data| data.workload.key_count);
         for workload in &mut self.workloads {
             each_config(workload, &mut |config| {
-                shorten_keys(config);
+                shorten_keys(config, swept_bytes);
                 config.key_count = config.key_count.min(stored.unwrap_or(u64::MAX));
             });
             let crowd = workload.beside.as_deref_mut().filter(|beside| beside.rate_per_s.is_none());
@@ -173,9 +178,10 @@ impl Plan {
     }
 }
 
-fn shorten_keys(config: &mut WorkloadConfig) {
+/// Bounds keys and the bytes of the data. `swept_bytes` are those of the longest swept values.
+fn shorten_keys(config: &mut WorkloadConfig, swept_bytes: u64) {
     let KeyBytes { max, .. } = config.key_bytes;
-    let bytes = (max + mean_bytes(config.value_bytes)).max(1);
+    let bytes = (max + mean_bytes(config.value_bytes).max(swept_bytes)).max(1);
     config.key_count = config.key_count.min(KEYS_MAX).min((DATA_BYTES_MAX / bytes).max(1));
 }
 

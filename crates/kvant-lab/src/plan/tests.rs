@@ -290,3 +290,10 @@ fn the_short_form_of_any_plan_fits_and_says_what_it_did() {
     );
     assert_eq!(short.quick().shortened, Vec::<String>::new());
 }
+
+#[test]
+fn the_short_form_bounds_the_bytes_of_the_data() {
+    let plan = plan("data = { keys = \"1M\" }\n[sweep]\nvalue-bytes = [10, \"64KiB\"]");
+    let keys = plan.quick().data.unwrap().workload.key_count;
+    assert!((900..=1_024).contains(&keys), "{keys}");
+}
