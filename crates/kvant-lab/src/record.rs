@@ -12,6 +12,7 @@
 //!   stats.json             Vec<StatsSample>, if the subject is a Kvant
 //!   events.json            Vec<EventFacts>, likewise
 //!   profile.kprof          recording of the subject, likewise
+//! DIR/subjects/NAME.log    outputs of a subject
 //! DIR/report.html, report.md, report.json
 //! ```
 //!
@@ -108,6 +109,9 @@ pub struct SubjectFacts {
     pub version: Option<String>,
     /// Bound of the error of its times, in nanoseconds; 0 on this machine.
     pub clock_error_ns: u64,
+    /// Why it was not run, if it was not: its program is missing.
+    #[serde(default)]
+    pub left_out: Option<String>,
 }
 
 /// The data that a subject is filled with.
