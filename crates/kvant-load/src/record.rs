@@ -6,8 +6,7 @@ use crate::lateness::Lateness;
 use crate::op::OpId;
 use serde::{Deserialize, Serialize};
 
-/// An interval of the measured time (see `LoadConfig::interval`) of one thread or of all, or a whole
-/// phase.
+/// An interval of the measured time (`LoadConfig::interval`) of one thread or of all, or a phase.
 ///
 /// A request belongs to the interval in which it was completed. Only requests planned in the
 /// measured time count; those of the warm-up are not recorded. Written as JSON under these names.
