@@ -9,18 +9,18 @@ use super::external;
 use super::judge;
 use super::load::{self, Started};
 use super::log::IntervalLog;
-use super::maxima::{Maxima, OfCase};
+use super::measurement::{Measured, Measurement, result_file};
 use super::observe::{Observer, ProfileTrigger, Scope};
 use super::progress::Progress;
 use super::run_dir::AttemptDir;
 use super::subject::Running;
-use super::tasks::{self, Task};
-use crate::plan::{Requests, Resolved};
+use super::tasks::{self, Order, Task};
+use crate::plan::Requests;
 use crate::record::{AttemptVerdict, Case};
 use kvant_base::lock::NamedMutex;
-use kvant_load::find_max::{self, FindMax, FindMaxConfig, Means};
-use kvant_load::report::json::{ConfigFacts, FindMaxFacts, HostFacts, PhaseResult, ResultFile};
-use kvant_load::units::{format_metric, format_time_ns};
+use kvant_load::find_max::{self, FindMaxConfig, Means};
+use kvant_load::report::json::{FindMaxFacts, PhaseResult};
+use kvant_load::units::format_metric;
 use kvant_load::{Interval, Outcome, Phase, verdict};
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,19 +37,6 @@ pub(super) struct Done {
     pub(super) maximum: Option<f64>,
     /// The most important figures in a line.
     pub(super) figures: String,
-}
-
-/// A case, what it runs, and what earlier attempts found.
-pub(super) struct Order<'a> {
-    pub(super) of_case: OfCase<'a>,
-    pub(super) resolved: &'a Resolved,
-    pub(super) maxima: &'a Maxima,
-}
-
-/// A completed phase.
-pub(super) struct Measured {
-    pub(super) outcome: Outcome,
-    pub(super) verdict: verdict::Verdict,
 }
 
 /// Runs an attempt.
@@ -108,6 +95,8 @@ pub(super) fn run(
         found: measured.found.as_ref(),
         pause: observed.pause.as_deref(),
         watch: &observed.watch,
+        cpu_count: context.cpu_count(),
+        is_machine_judged: measured.file.phases.iter().any(|phase| phase.outcome.machine.is_some()),
         subject_end: running.end(),
         is_stopped: context.stop.is_requested(),
     });
@@ -118,16 +107,6 @@ pub(super) fn run(
         maximum: measured.maximum(),
         figures: measured.figures(),
     })
-}
-
-/// The load of an attempt.
-pub(super) struct Measurement {
-    pub(super) start_ns: Option<u64>,
-    /// Empty for a search: it judges its own.
-    pub(super) phases: Vec<Measured>,
-    pub(super) found: Option<FindMax>,
-    pub(super) is_closed: bool,
-    pub(super) file: ResultFile,
 }
 
 fn measure(
@@ -223,11 +202,6 @@ fn measure(
     Ok(Measurement { start_ns, phases, found, is_closed: task.is_closed(), file })
 }
 
-/// A result without phases.
-pub(super) fn result_file(config: &kvant_load::LoadConfig, requests: &str) -> ResultFile {
-    ResultFile::new(Vec::new(), HostFacts::of_this_machine(), ConfigFacts::of(config, requests))
-}
-
 /// `SUBJECT, WORKLOAD, PHASE, CELL`.
 pub(super) fn name(case: &Case) -> String {
     let cell: String = case
@@ -237,42 +211,6 @@ pub(super) fn name(case: &Case) -> String {
         .map(|value| format!(", {value}"))
         .collect();
     format!("{}, {}, {}{cell}", case.subject, case.workload, case.phase)
-}
-
-impl Measurement {
-    fn maximum(&self) -> Option<f64> {
-        match &self.found {
-            Some(found) => found.rate,
-            None if self.is_closed => {
-                self.phases.first().map(|phase| phase.outcome.rate_achieved())
-            }
-            None => None,
-        }
-    }
-
-    fn figures(&self) -> String {
-        if let Some(found) = &self.found {
-            return match found.rate {
-                Some(rate) => {
-                    let sure = if found.is_confirmed { "" } else { ", not confirmed" };
-                    format!("{}/s hold{sure}", format_metric(rate))
-                }
-                None => "no rate holds".to_owned(),
-            };
-        }
-        let phase = |phase: &Measured| {
-            let response = phase.outcome.response_with_unanswered();
-            format!(
-                "{}/s, p50 {}, p99 {}, max {}",
-                format_metric(phase.outcome.rate_achieved()),
-                format_time_ns(response.percentile_ns(50.0)),
-                format_time_ns(response.percentile_ns(99.0)),
-                format_time_ns(response.max_ns())
-            )
-        };
-        let all: Vec<String> = self.phases.iter().map(phase).collect();
-        all.join("; ")
-    }
 }
 
 /// Adds intervals to whole seconds for the progress.

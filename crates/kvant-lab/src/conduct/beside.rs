@@ -3,10 +3,10 @@
 //!
 //! Threads: one runs the second load's phase.
 
-use super::attempt::result_file;
 use super::context::Context;
 use super::crowd::Crowd;
 use super::load::{self, Started};
+use super::measurement::result_file;
 use super::run_dir::AttemptDir;
 use super::subject::Running;
 use super::tasks::Task;

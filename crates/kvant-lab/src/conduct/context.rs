@@ -1,10 +1,11 @@
 //! What all parts of conduct share: plan, options, environment, directories, CPUs.
 
-use super::Options;
+use super::judge;
+use super::options::Options;
 use super::process::{self, Process};
 use super::run_dir::RunDir;
 use super::stop::Stop;
-use super::watch::Watched;
+use super::watch::{self, Sampler, Watched};
 use crate::plan::{Plan, Subject};
 use kvant_base::{Error, Result};
 use kvant_env::{Env, host};
@@ -12,10 +13,15 @@ use kvant_load::{Address, Target};
 use rustix::thread::CpuSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Between two looks at a command that runs to its end.
 const LOOK_PERIOD: Duration = Duration::from_millis(50);
+
+/// How long a further try waits for a calm machine, and how long that is looked at.
+const CALM_WAIT_MAX: Duration = Duration::from_secs(5);
+const CALM_WINDOW: Duration = Duration::from_millis(600);
 
 /// A running experiment.
 pub(super) struct Context<'a> {
@@ -124,6 +130,27 @@ impl Context<'_> {
         let own_pid = std::process::id();
         let pids: Vec<u32> = pids.into_iter().filter(|pid| *pid != own_pid).collect();
         if pids.is_empty() { Watched::Nothing } else { Watched::Processes(pids) }
+    }
+
+    /// CPUs of the machine.
+    pub(super) fn cpu_count(&self) -> u32 {
+        self.options.proc.cpu_times().map_or(1, |cpu| cpu.cpu_count)
+    }
+
+    /// Waits until others leave the machine alone, but not for long.
+    pub(super) fn wait_for_calm(&self, watched: &Watched) {
+        let until = Instant::now() + CALM_WAIT_MAX;
+        let (proc, clock) = (&self.options.proc, &self.env.clock);
+        while Instant::now() < until && !self.stop.is_requested() {
+            let mut sampler = Sampler::new(proc.clone(), Arc::clone(clock), watched.clone());
+            sampler.sample();
+            self.stop.pause(CALM_WINDOW);
+            let (watch, _) = sampler.finish();
+            let taken = watch::taken(&watch.samples, self.cpu_count());
+            if taken.is_none_or(|taken| judge::too_much(&taken).is_none()) {
+                return;
+            }
+        }
     }
 
     /// `: LINE`, the last line of a log, or nothing.

@@ -2,8 +2,8 @@
 //!
 //! The program's output says how many responses there were. Latencies are not known.
 
-use super::attempt::{Measured, Measurement, result_file};
 use super::context::{Context, Problem};
+use super::measurement::{Measured, Measurement, result_file};
 use super::process::{self, Process};
 use super::progress::Progress;
 use super::stop::Stop;

@@ -1,8 +1,8 @@
 //! The facts of a run as `run.json` has them.
 
-use super::Options;
 use super::data;
 use super::load::requests_text;
+use super::options::Options;
 use super::stage::Stage;
 use super::subject::command_text;
 use crate::plan::{Plan, Subject, SubjectKind};
@@ -26,6 +26,7 @@ pub(super) fn run(plan: &Plan, cases: Vec<Case>, options: &Options, now_wall_ms:
         command: command_text(subject, &options.program),
         version: version(subject, options),
         clock_error_ns: 0,
+        left_out: None,
     };
     Run {
         format: FORMAT.to_owned(),

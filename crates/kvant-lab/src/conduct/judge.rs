@@ -1,13 +1,15 @@
 //! Whether an attempt counts.
 //!
 //! 1. A subject that ended, and a load without a response, fail the attempt.
-//! 2. Time stolen, other processes, and a pause of this program disturb it.
+//! 2. Time stolen, other processes, and a pause of this program disturb it. The load judges its own
+//!    seconds; the samples of the whole attempt decide where it cannot.
 //! 3. A generator that was late for the median disturbs it too. If it was late for the tail only,
 //!    the verdict in `load.json` says for which percentiles, and the report leaves those out.
 //! 4. A closed loop that the generator limits is no disturbance: it would be so again.
 //! 5. A search repeats disturbed steps itself. It is disturbed if the step that ended it is.
 
-use super::attempt::Measured;
+use super::measurement::Measured;
+use super::watch::{self, Taken};
 use crate::record::{AttemptVerdict, Watch};
 use kvant_load::Rate;
 use kvant_load::find_max::FindMax;
@@ -16,8 +18,10 @@ use kvant_load::verdict::Bound;
 /// A write that was planned and had a free connection, and still waited this long, was held up by
 /// this program or its machine.
 const SEND_LAG_MAX_NS: u64 = 200_000_000;
-/// Part of the CPU time that the hypervisor may take from a load that nothing else judges.
+/// Limits for loads that nothing else judges; those of `kvant load`.
 const STOLEN_PART_MAX: f64 = 0.02;
+const OTHERS_PART_MAX: f64 = 0.15;
+const PRESSURE_PART_MAX: f64 = 0.1;
 
 /// What the judgement is based on.
 pub(super) struct Evidence<'a> {
@@ -26,6 +30,11 @@ pub(super) struct Evidence<'a> {
     /// What paused this program, if anything did.
     pub(super) pause: Option<&'a str>,
     pub(super) watch: &'a Watch,
+    /// CPUs of the machine.
+    pub(super) cpu_count: u32,
+    /// Whether the load judged the machine: phases of less than half a second and external
+    /// generators cannot.
+    pub(super) is_machine_judged: bool,
     /// How the subject ended, if it did.
     pub(super) subject_end: Option<String>,
     /// Whether the run is to end.
@@ -65,6 +74,12 @@ fn disturbance(evidence: &Evidence<'_>) -> Option<String> {
     if let Some(pause) = evidence.pause {
         return Some(pause.to_owned());
     }
+    if !evidence.is_machine_judged
+        && let Some(taken) = watch::taken(&evidence.watch.samples, evidence.cpu_count)
+        && let Some(what) = too_much(&taken)
+    {
+        return Some(what);
+    }
     if let Some(found) = evidence.found {
         return disturbed_search(found);
     }
@@ -85,7 +100,7 @@ fn disturbance(evidence: &Evidence<'_>) -> Option<String> {
         let is_late = is_late_for_median || is_all_late;
         (is_late && verdict.bound == Bound::Generator).then(|| verdict.headline.clone())
     };
-    evidence.phases.iter().find_map(of_phase).or_else(|| stolen(evidence.watch))
+    evidence.phases.iter().find_map(of_phase)
 }
 
 /// The disturbance of the step that ended a search upwards.
@@ -97,14 +112,16 @@ fn disturbed_search(found: &FindMax) -> Option<String> {
     last.disturbance.clone()
 }
 
-/// Time that the hypervisor took, by the samples: an external generator has no other judge.
-fn stolen(watch: &Watch) -> Option<String> {
-    let (first, last) = (watch.samples.first()?, watch.samples.last()?);
-    let stolen_ns = last.stolen_ns?.saturating_sub(first.stolen_ns?);
-    let cpus_ns = (last.at_ns - first.at_ns) as f64 * kvant_env::host::cpu_count() as f64;
-    let part = stolen_ns as f64 / cpus_ns.max(1.0);
-    (part > STOLEN_PART_MAX)
-        .then(|| format!("the hypervisor took {:.0} % of the CPU time", part * 100.0))
+/// What was taken, in words, if it was too much.
+pub(super) fn too_much(taken: &Taken) -> Option<String> {
+    let percent = |part: f64| (part * 100.0).round();
+    if taken.stolen_part > STOLEN_PART_MAX {
+        let stolen = percent(taken.stolen_part);
+        return Some(format!("the hypervisor took {stolen} % of the CPU time"));
+    }
+    let waits = taken.pressure_part.is_none_or(|part| part > PRESSURE_PART_MAX);
+    (taken.others_part > OTHERS_PART_MAX && waits)
+        .then(|| format!("other processes took {} % of the CPU time", percent(taken.others_part)))
 }
 
 #[cfg(test)]

@@ -31,7 +31,9 @@ mod judge;
 mod load;
 mod log;
 mod maxima;
+mod measurement;
 mod observe;
+mod options;
 mod process;
 pub mod progress;
 mod run_dir;
@@ -43,6 +45,7 @@ mod tasks;
 mod tree;
 mod watch;
 
+pub use options::Options;
 pub use progress::Progress;
 pub use stop::Stop;
 
@@ -52,25 +55,10 @@ use cleanup::Scratch;
 use context::{Context, Problem};
 use kvant_base::{Error, Result};
 use kvant_env::Env;
-use kvant_env::host::procfs::ProcFs;
 use process::Bound;
 use run_dir::{Earlier, RunDir};
 use runner::Runner;
 use std::path::{Path, PathBuf};
-
-/// How a plan is run.
-pub struct Options {
-    /// The run directory.
-    pub dir: PathBuf,
-    /// Whether `dir` holds the run to continue.
-    pub resumes: bool,
-    /// Where the directory of the temporary stores is made; `None`: in the run directory.
-    pub scratch: Option<PathBuf>,
-    /// The program of subjects of the kind Kvant that name none.
-    pub program: PathBuf,
-    /// The kernel's account.
-    pub proc: ProcFs,
-}
 
 /// A run that has ended.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Everything that is observed beside a load: the kernel's account, and, of a Kvant, its
 //! statistics, its events and a recording.
 //!
-//! Threads: one for each of them, bound to the CPUs of the generator as the threads that start them.
+//! Threads: one for each of them, on the CPUs of the generator, as the thread that starts them.
 
 use super::events;
 use super::http::{self, Server, Stream};
@@ -141,12 +141,11 @@ impl Observer {
     fn end(&self) {
         let mut state = self.shared.state.lock();
         state.is_over = true;
-        // A connection that has ended needs no shutdown.
         if let Some(stream) = &state.profile {
-            drop(stream.shutdown(Shutdown::Write));
+            end_stream(stream, Shutdown::Write);
         }
         if let Some((stream, _)) = &self.events {
-            drop(stream.shutdown(Shutdown::Both));
+            end_stream(stream, Shutdown::Both);
         }
         self.shared.changed.notify_all();
     }
@@ -231,6 +230,13 @@ fn record(shared: &Shared, kvant: &Server) -> Recorded {
     }
     let problem = String::from_utf8_lossy(&response.body).into_owned();
     Some(Err(format!("status {}: {}", response.status, problem.trim())))
+}
+
+fn end_stream(stream: &Stream, how: Shutdown) {
+    match stream.shutdown(how) {
+        // A connection that has ended already is what is wanted.
+        Ok(()) | Err(_) => {}
+    }
 }
 
 fn thread<T: Send + 'static>(

@@ -5,12 +5,13 @@
 //! 2. The run ends: tries of a case and repeat are bounded, and so are further tries of the run.
 //! 3. A resumed run does what is missing, in the same order.
 
-use super::attempt::{self, Done, Order};
+use super::attempt::{self, Done};
 use super::context::{Context, Problem};
 use super::facts;
 use super::maxima::{Maxima, OfCase};
 use super::progress::Progress;
 use super::stage::Stage;
+use super::tasks::Order;
 use crate::plan::{Resolved, SubjectKind};
 use crate::record::{Attempt, AttemptVerdict, Case, PhaseKind, Run};
 use kvant_base::{Error, Result};
@@ -158,6 +159,10 @@ impl<'a> Runner<'a> {
         let ready = self.stage.make_ready(context, resolved, self.progress);
         facts::learn(&mut self.run, &self.stage);
         context.run_dir.write_run(&self.run)?;
+        if let Some(running) = self.stage.running().filter(|_| try_count > 1) {
+            self.progress.now("waits until the machine is calm");
+            context.wait_for_calm(&running.watched);
+        }
         let clock = &context.env.clock;
         let (start_ns, start_wall_ms) = (clock.monotonic_ns(), clock.wall_ms());
         let done = match (ready, self.stage.running()) {
@@ -175,10 +180,8 @@ impl<'a> Runner<'a> {
         let done = match done {
             Ok(done) => done,
             Err(Problem::Subject(why)) => Done::failed(format!("{}: {why}", case.subject)),
-            Err(problem) => {
-                drop(std::fs::remove_dir_all(dir.path("")));
-                return Err(problem);
-            }
+            // The directory stays, without a line in the journal; a resumed run uses it again.
+            Err(problem) => return Err(problem),
         };
         let attempt = Attempt {
             number,
@@ -244,6 +247,10 @@ impl<'a> Runner<'a> {
                     format!("{} is left out: there is no `{program}`; {install}", subject.name);
                 self.progress.line(&text);
                 self.left_out.insert(subject.name.clone());
+                let facts = self.run.subjects.iter_mut().find(|facts| facts.name == subject.name);
+                if let Some(facts) = facts {
+                    facts.left_out = Some(format!("there is no `{program}`; {install}"));
+                }
             }
         }
     }

@@ -190,13 +190,16 @@ impl Stage {
         progress: &mut Progress,
         copied: &str,
     ) {
+        if self.filled.contains_key(&subject.name) {
+            return;
+        }
         progress.line(&format!(
             "{}: data stored in {:.1} s, fingerprint {}{copied}",
             subject.name,
             filled.time.as_secs_f64(),
             filled.fingerprint
         ));
-        self.filled.entry(subject.name.clone()).or_insert(filled);
+        self.filled.insert(subject.name.clone(), filled);
     }
 
     fn note_software(&mut self, subject: &Subject, running: &Running) {

@@ -1,13 +1,20 @@
 //! What an attempt runs: phases with rates, or a search.
 
-use super::attempt::Order;
-use crate::plan::{MaximumOf, PhaseTask};
+use super::maxima::{Maxima, OfCase};
+use crate::plan::{MaximumOf, PhaseTask, Resolved};
 use kvant_load::{Phase, Rate};
 use std::time::Duration;
 
 /// Load at half of the maximum after a factor beyond it: how the subject recovers.
 const RECOVERY: Duration = Duration::from_secs(3);
 const RECOVERY_PART: f64 = 0.5;
+
+/// A case, what it runs, and what earlier attempts found.
+pub(super) struct Order<'a> {
+    pub(super) of_case: OfCase<'a>,
+    pub(super) resolved: &'a Resolved,
+    pub(super) maxima: &'a Maxima,
+}
 
 /// What is run.
 #[derive(Clone, Debug)]

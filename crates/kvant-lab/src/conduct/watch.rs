@@ -21,6 +21,9 @@ const SAMPLES_A_SEARCH: usize = 10;
 /// sleeps by some milliseconds.
 pub(super) const PAUSE_MIN: Duration = Duration::from_millis(250);
 
+/// The shortest time whose parts mean anything: the kernel counts in ticks of 10 ms.
+const TAKEN_TIME_MIN: Duration = Duration::from_millis(500);
+
 /// The processes of a subject.
 #[derive(Clone, Debug)]
 pub(super) enum Watched {
@@ -110,7 +113,7 @@ impl Sampler {
             ),
             server_voluntary_switches: sum(|switches| switches.voluntary),
             server_involuntary_switches: sum(|switches| switches.involuntary),
-            generator_cpu_ns: self.proc.process_cpu_ns("self").unwrap_or(0),
+            generator_cpu_ns: own_cpu_ns(&self.proc),
             all_cpu_ns: cpu.map(|cpu| cpu.tasks_ns),
             stolen_ns: cpu.map(|cpu| cpu.stolen_ns),
             pressure_ns: self.proc.cpu_pressure_ns(),
@@ -150,4 +153,42 @@ pub(super) fn cpu_ns(proc: &ProcFs, watched: &Watched) -> Option<u64> {
     };
     let uses: Vec<_> = pids.iter().filter_map(|pid| proc.process_use(*pid)).collect();
     (!uses.is_empty()).then(|| uses.iter().map(|one| one.cpu_ns).sum())
+}
+
+/// CPU time of this program, and of the external generators that it has awaited.
+fn own_cpu_ns(proc: &ProcFs) -> u64 {
+    let with_children = proc.own_pid().and_then(|pid| proc.process_use(pid));
+    with_children.map(|used| used.cpu_ns).or_else(|| proc.process_cpu_ns("self")).unwrap_or(0)
+}
+
+/// What took CPU time from subject and generator between two samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Taken {
+    /// Part of all CPU time that other processes used.
+    pub(super) others_part: f64,
+    /// Part of all CPU time that the hypervisor took.
+    pub(super) stolen_part: f64,
+    /// Part of the time in which a task had to wait for a CPU.
+    pub(super) pressure_part: Option<f64>,
+}
+
+/// What was taken between the first and the last sample; `None` if the kernel does not say it.
+pub(super) fn taken(samples: &[WatchSample], cpu_count: u32) -> Option<Taken> {
+    let (first, last) = (samples.first()?, samples.last()?);
+    let time_ns = last.at_ns.saturating_sub(first.at_ns) as f64;
+    if time_ns < TAKEN_TIME_MIN.as_nanos() as f64 {
+        return None;
+    }
+    let cpus_ns = time_ns * f64::from(cpu_count.max(1));
+    let between = |figure: fn(&WatchSample) -> Option<u64>| {
+        Some(figure(last)?.saturating_sub(figure(first)?) as f64)
+    };
+    let server_ns = between(|sample| sample.server_cpu_ns).unwrap_or(0.0);
+    let own_ns = last.generator_cpu_ns.saturating_sub(first.generator_cpu_ns) as f64;
+    let others_ns = between(|sample| sample.all_cpu_ns)? - server_ns - own_ns;
+    Some(Taken {
+        others_part: (others_ns / cpus_ns).clamp(0.0, 1.0),
+        stolen_part: (between(|sample| sample.stolen_ns)? / cpus_ns).min(1.0),
+        pressure_part: between(|sample| sample.pressure_ns).map(|ns| (ns / time_ns).min(1.0)),
+    })
 }

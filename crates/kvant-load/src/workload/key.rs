@@ -54,6 +54,7 @@ impl KeyBytes {
     }
 }
 
+/// Keys of certain lengths, by their numbers.
 #[derive(Debug)]
 pub struct Keys {
     /// Bytes after the digits in the shortest key.
@@ -77,6 +78,7 @@ impl Keys {
         }
     }
 
+    /// Appends key number `index`.
     #[inline]
     pub fn append(&self, index: u64, out: &mut Vec<u8>) {
         append_digits(index, out);

@@ -1,68 +1,62 @@
 use super::*;
+use std::path::Path;
 
-fn case(id: usize, subject: &str, workload: &str, kind: PhaseKind) -> Case {
-    Case {
-        id,
-        subject: subject.to_owned(),
-        workload: workload.to_owned(),
-        kind,
-        cell: vec!["2".to_owned()],
-        ..Case::default()
-    }
+const PLAN: &str = r#"
+    [subject]
+    a = {}
+    b = { url = "http://127.0.0.1:8080" }
+    [workload]
+    put = "put"
+    get = "get"
+    [phase]
+    max = "find-max"
+    own = "80%"
+    [sweep]
+    workers = [1, 2]
+"#;
+
+fn plan() -> Plan {
+    Plan::parse(PLAN, Path::new("trial.toml")).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
-fn cases() -> Vec<Case> {
-    vec![
-        case(0, "a", "get", PhaseKind::FindMax),
-        case(1, "b", "get", PhaseKind::FindMax),
-        case(2, "a", "put", PhaseKind::Closed),
-        case(3, "a", "get", PhaseKind::Hold),
-        Case { cell: vec!["4".to_owned()], ..case(4, "a", "get", PhaseKind::Hold) },
-        Case { cell: vec![String::new()], ..case(5, "b", "get", PhaseKind::Hold) },
-    ]
-}
-
-fn share(part: f64, of: MaximumOf) -> PlannedRate {
-    PlannedRate::Share { part, of }
+/// The index of a case.
+fn at(cases: &[Case], subject: &str, phase: &str, cell: &str) -> usize {
+    let is_it = |case: &Case| {
+        case.subject == subject
+            && case.workload == "get"
+            && case.phase == phase
+            && case.cell[0] == cell
+    };
+    cases.iter().position(is_it).unwrap()
 }
 
 #[test]
 fn a_share_is_of_the_same_repeat_else_of_the_median() {
-    let cases = cases();
+    let (plan, cases) = (plan(), plan().cases());
+    let (search, case) = (at(&cases, "a", "max", "2"), at(&cases, "a", "own", "2"));
     let mut maxima = Maxima::default();
     for (repeat, per_s) in [(1, 1_000.0), (2, 3_000.0), (3, 2_000.0)] {
-        maxima.add(0, repeat, per_s);
+        maxima.add(search, repeat, per_s);
     }
-    let rate = |repeat| maxima.rate(&share(0.8, MaximumOf::Own), &cases, &cases[3], repeat);
-    assert_eq!(rate(2), Ok(2_400.0));
-    assert_eq!(rate(4), Ok(1_600.0));
+    let share = PlannedRate::Share { part: 0.8, of: MaximumOf::Own };
+    let of_case = |repeat| OfCase { plan: &plan, cases: &cases, case: &cases[case], repeat };
+    assert_eq!(maxima.rate(&share, &of_case(2)), Ok(2_400.0));
+    assert_eq!(maxima.rate(&share, &of_case(4)), Ok(1_600.0));
+    let bounded = |per_s| PlannedRate::AtMost { per_s, part: 0.8, of: MaximumOf::Own };
+    assert_eq!(maxima.rate(&bounded(2_000.0), &of_case(2)), Ok(2_000.0));
+    assert_eq!(maxima.rate(&bounded(9_000.0), &of_case(2)), Ok(2_400.0));
 }
 
 #[test]
-fn a_share_may_be_of_another_workload_or_subject_or_of_all() {
-    let cases = cases();
+fn the_least_maximum_needs_all_subjects() {
+    let (plan, cases) = (plan(), plan().cases());
+    let case = at(&cases, "a", "own", "1");
+    let of_case = OfCase { plan: &plan, cases: &cases, case: &cases[case], repeat: 1 };
     let mut maxima = Maxima::default();
-    maxima.add(0, 1, 1_000.0);
-    let rate = |of: MaximumOf, maxima: &Maxima| maxima.rate(&share(0.5, of), &cases, &cases[3], 1);
-    let missing = rate(MaximumOf::Least, &maxima).unwrap_err();
+    maxima.add(at(&cases, "a", "max", "1"), 1, 1_000.0);
+    let missing = maxima.maximum(&MaximumOf::Least, &of_case).unwrap_err();
     assert_eq!(missing, "there is no maximum of b with get");
-    maxima.add(1, 1, 600.0);
-    maxima.add(2, 1, 50.0);
-    assert_eq!(rate(MaximumOf::Least, &maxima), Ok(300.0));
-    assert_eq!(rate(MaximumOf::Subject("b".to_owned()), &maxima), Ok(300.0));
-    assert_eq!(rate(MaximumOf::Workload("put".to_owned()), &maxima), Ok(25.0));
-    let bounded = |per_s| PlannedRate::AtMost { per_s, part: 0.5, of: MaximumOf::Own };
-    assert_eq!(maxima.rate(&bounded(400.0), &cases, &cases[3], 1), Ok(400.0));
-    assert_eq!(maxima.rate(&bounded(900.0), &cases, &cases[3], 1), Ok(500.0));
-}
-
-#[test]
-fn a_maximum_belongs_to_its_cell() {
-    let cases = cases();
-    let mut maxima = Maxima::default();
-    maxima.add(0, 1, 1_000.0);
-    maxima.add(1, 1, 600.0);
-    let own = |case: usize| maxima.rate(&share(1.0, MaximumOf::Own), &cases, &cases[case], 1);
-    assert!(own(4).is_err(), "another cell");
-    assert_eq!(own(5), Ok(600.0), "the axis does not concern the case");
+    maxima.add(at(&cases, "b", "max", ""), 1, 600.0);
+    assert_eq!(maxima.maximum(&MaximumOf::Least, &of_case), Ok(600.0));
+    assert_eq!(maxima.maximum(&MaximumOf::Own, &of_case), Ok(1_000.0));
 }

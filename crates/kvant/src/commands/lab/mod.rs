@@ -2,9 +2,10 @@
 //!
 //! - [`definition`]: the command line.
 //! - [`run`]: runs a plan; the first signal ends the run, the second one the process.
-//! - [`summary`]: the figures on standard output.
+//! - [`report`]: the report of a run; [`summary`]: its figures on standard output.
 
 pub(crate) mod definition;
+mod report;
 mod run;
 mod summary;
 
@@ -12,9 +13,8 @@ use crate::exit::print;
 use clap::ArgMatches;
 use kvant_base::Result;
 use kvant_lab::plan;
-use std::ffi::OsString;
-use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use report::write_report;
+use run::{exit_code, path};
 
 /// Runs the command; returns the exit code.
 pub(crate) fn lab(args: &ArgMatches) -> u8 {
@@ -27,26 +27,8 @@ pub(crate) fn lab(args: &ArgMatches) -> u8 {
     }
 }
 
-/// Writes what can be said of the run in `dir`: a table on standard output.
-fn write_report(dir: &Path) -> Result<()> {
-    print(summary::text(dir)?)
-}
-
 /// Prints the names and titles of the plans that come with the program.
 fn list() -> Result<()> {
     let row = |plan: &plan::Shipped| format!("{:<16} {}\n", plan.name, plan.title);
     print(plan::shipped().iter().map(row).collect::<String>())
-}
-
-/// The exit code; reports an error.
-fn exit_code(result: std::result::Result<u8, impl Display>) -> u8 {
-    result.unwrap_or_else(|error| {
-        crate::complain(&error.to_string());
-        crate::EXIT_FAILED
-    })
-}
-
-/// The value of a required argument.
-fn path(args: &ArgMatches, id: &str) -> PathBuf {
-    PathBuf::from(args.get_one::<OsString>(id).expect("clap requires the argument"))
 }

@@ -1,6 +1,6 @@
 //! `kvant lab run`.
 
-use super::{exit_code, path, write_report};
+use super::report::write_report;
 use crate::commands::signals::{self, EXIT_INTERRUPTED};
 use clap::ArgMatches;
 use kvant_base::{Error, ErrorKind, Result, timestamp};
@@ -10,6 +10,7 @@ use kvant_lab::conduct::{self, Options, Progress, Stop, cleanup};
 use kvant_lab::plan::{self, Plan};
 use kvant_lab::record::{AttemptVerdict, RunState};
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
@@ -102,4 +103,17 @@ fn clean_up_after_panics() {
         report(panic);
         cleanup::remove_all();
     }));
+}
+
+/// The exit code; reports an error.
+pub(super) fn exit_code(result: std::result::Result<u8, impl Display>) -> u8 {
+    result.unwrap_or_else(|error| {
+        crate::complain(&error.to_string());
+        crate::EXIT_FAILED
+    })
+}
+
+/// The value of a required argument.
+pub(super) fn path(args: &ArgMatches, id: &str) -> PathBuf {
+    PathBuf::from(args.get_one::<OsString>(id).expect("clap requires the argument"))
 }

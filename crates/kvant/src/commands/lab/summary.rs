@@ -3,8 +3,8 @@
 use kvant_base::{Error, Result};
 use kvant_env::host;
 use kvant_lab::record::{Attempt, AttemptVerdict, Case, Run, RunState};
-use kvant_load::report::json::ResultFile;
 use kvant_load::units::format_time_ns;
+use serde_json::Value;
 use std::path::Path;
 
 /// The table of the run in `dir`.
@@ -57,29 +57,37 @@ fn name(case: &Case) -> String {
 
 /// The rest of a row: the maximum of a search, or a line for each phase.
 fn figures(dir: &Path, attempt: &Attempt) -> Result<String> {
-    let number = format!("{:04}", attempt.number);
-    let file = ResultFile::read(&dir.join("attempts").join(number).join("load.json"))?;
-    if let Some(found) = &file.find_max {
-        return Ok(match found.rate_max_per_s {
+    let path = dir.join("attempts").join(format!("{:04}", attempt.number)).join("load.json");
+    let text = host::read_text(&path).map_err(|error| Error::io("read", &path, error))?;
+    let refused =
+        |error| Error::invalid(format!("not a result of kvant load: {error}")).with_file(&path);
+    let file: Value = serde_json::from_str(&text).map_err(refused)?;
+    let found = &file["find_max"];
+    if found.is_object() {
+        return Ok(match found["rate_max_per_s"].as_f64() {
             Some(rate) => {
-                let sure = if found.is_confirmed { "" } else { ", not confirmed" };
+                let is_sure = found["is_confirmed"] == true;
+                let sure = if is_sure { "" } else { ", not confirmed" };
                 format!("{:>10} {rate:>10.0}  highest rate that holds{sure}\n", "")
             }
             None => "no rate holds\n".to_owned(),
         });
     }
     let mut text = String::new();
-    for phase in &file.phases {
+    for phase in file["phases"].as_array().into_iter().flatten() {
         if !text.is_empty() {
-            text += &format!("  {:<40} {:>9} ", "", phase.label);
+            let label = phase["label"].as_str().unwrap_or_default();
+            text += &format!("  {:<40} {label:>9} ", "");
         }
-        let planned = match phase.rate.kind.as_str() {
-            "closed" => "closed".to_owned(),
-            _ => format!("{:.0}", phase.rate.to_per_s),
+        let planned = match phase["rate"]["to_per_s"].as_f64() {
+            Some(rate) if rate > 0.0 => format!("{rate:.0}"),
+            _ => "closed".to_owned(),
         };
-        text += &format!("{planned:>10} {:>10.0}", phase.rate_achieved_per_s);
-        let response = &phase.response_with_unanswered;
-        for ns in [response.p50_ns, response.p99_ns, response.p99_9_ns, response.max_ns] {
+        let achieved = phase["rate_achieved_per_s"].as_f64().unwrap_or_default();
+        text += &format!("{planned:>10} {achieved:>10.0}");
+        let response = &phase["response_with_unanswered"];
+        for name in ["p50_ns", "p99_ns", "p99_9_ns", "max_ns"] {
+            let ns = response[name].as_u64().unwrap_or_default();
             text += &format!(" {:>9}", format_time_ns(ns));
         }
         text.push('\n');
