@@ -32,6 +32,11 @@ pub fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
+/// Whether there is a file outside the database with this path.
+pub fn is_file(path: &Path) -> bool {
+    path.is_file()
+}
+
 /// Writes a file outside the database and creates missing directories. Nothing is synced.
 pub fn write_file(path: &Path, contents: &[u8]) -> io::Result<()> {
     if let Some(dir) = path.parent() {

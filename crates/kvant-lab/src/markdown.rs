@@ -299,7 +299,7 @@ impl Page {
 fn case_name(report: &Report, id: usize, step: &str) -> String {
     let case = report.case(id);
     let parts = [&case.subject, &case.cell.join(", "), &case.workload, &case.phase, step];
-    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" / ")
 }
 
 fn value(measured: &Measured, decimals: usize) -> String {

@@ -7,7 +7,6 @@ use clap::{Arg, ArgAction, ArgGroup, Command, value_parser};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-
 /// Settings that are also flags of the `db` commands that open the database.
 const DB_SETTINGS: [&str; 3] = ["memory", "compression", "log-format"];
 

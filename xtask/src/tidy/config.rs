@@ -12,6 +12,8 @@ pub(super) const FILE: &str = "xtask/tidy.toml";
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Config {
     pub(super) url_hosts: Vec<String>,
+    /// Directories whose Rust code may have Cyrillic letters.
+    pub(super) russian: Vec<String>,
     /// Lowest first.
     #[serde(rename = "crate")]
     pub(super) crates: Vec<Crate>,

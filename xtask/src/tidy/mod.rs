@@ -49,7 +49,7 @@ pub(crate) fn run(_: &ArgMatches) -> Verdict {
         files::check_leftovers(&tree),
         files::check_roots(&tree, &exceptions.roots),
         results::check(&tree),
-        text::check(&tree, &config.url_hosts),
+        text::check(&tree, &config.url_hosts, &config.russian),
         markdown::check(&tree),
     ]
     .concat();

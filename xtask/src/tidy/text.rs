@@ -11,11 +11,11 @@ pub(super) const COLUMNS_MAX: usize = 100;
 /// Top directories of paths that differ from machine to machine.
 const MACHINE_DIRS: &[&str] = &["home", "root", "tmp", "work", "Users"];
 
-/// `hosts` are those that a URL may name.
-pub(super) fn check(tree: &Tree, hosts: &[String]) -> Vec<Finding> {
+/// `hosts` are those that a URL may name, `russian` the directories with Russian texts.
+pub(super) fn check(tree: &Tree, hosts: &[String], russian: &[String]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in &tree.files {
-        findings.extend(characters(file));
+        findings.extend(characters(file, russian));
         findings.extend(wide_comments(file));
         for (line, text) in file.lines() {
             if let Some(dir) = MACHINE_DIRS.iter().find(|dir| starts_path(text, dir)) {
@@ -38,8 +38,10 @@ pub(super) fn check(tree: &Tree, hosts: &[String]) -> Vec<Finding> {
     findings
 }
 
-fn characters(file: &File) -> Vec<Finding> {
+fn characters(file: &File, russian: &[String]) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let has_russian = russian.iter().any(|dir| file.path.starts_with(dir.as_str()));
+    let is_known = |c: char| c.is_ascii() || has_russian && ('\u{400}'..='\u{4ff}').contains(&c);
     for (index, line) in file.text.split('\n').enumerate() {
         let mut found = |problem| findings.push(Finding::new(&file.path, index + 1, problem));
         if line.contains('\r') {
@@ -50,7 +52,7 @@ fn characters(file: &File) -> Vec<Finding> {
         if line.contains('\t') {
             found("tab: indent with spaces");
         }
-        if file.is_rust() && !file.is_test && !line.is_ascii() {
+        if file.is_rust() && !file.is_test && !line.chars().all(is_known) {
             found("character outside ASCII: write it as an escape, or in other words");
         }
     }

@@ -23,6 +23,7 @@ use crate::model::{self, Block, Layers, Report, TimeLine};
 use crate::record::{Case, PhaseKind, Run};
 use directory::{Directory, Measurement};
 use kvant_base::Result;
+use kvant_env::host;
 use kvant_load::report::wrk2;
 use std::path::Path;
 use tables::Known;
@@ -149,7 +150,7 @@ fn files(directory: &Directory) -> Vec<String> {
     let mut files = vec!["plan.toml".to_owned(), "run.json".into(), "journal.jsonl".into()];
     for attempt in &directory.attempts {
         for name in names.into_iter().chain(of_kvant) {
-            if directory.file(attempt.number, name).is_file() {
+            if host::is_file(&directory.file(attempt.number, name)) {
                 files.push(format!("{}/{name}", Directory::dir_of(attempt.number)));
             }
         }

@@ -1,7 +1,7 @@
 use super::*;
 
 fn findings(path: &str, text: &str) -> Vec<String> {
-    check(&Tree::of(&[(path, text)]), &["example.org".to_owned()])
+    check(&Tree::of(&[(path, text)]), &["example.org".to_owned()], &["lab/".to_owned()])
         .iter()
         .map(|finding| finding.to_string())
         .collect()
@@ -22,6 +22,10 @@ fn characters_that_surprise_are_found() {
     }
     assert!(findings("README.md", "caf\u{e9}\n").is_empty());
     assert!(findings("src/a.rs", "fn f() {}\n").is_empty());
+    let russian = "// \u{434}\u{430}\n";
+    assert_eq!(findings("src/a.rs", russian).len(), 1);
+    assert!(findings("lab/a.rs", russian).is_empty());
+    assert_eq!(findings("lab/a.rs", "// caf\u{e9}\n").len(), 1);
 }
 
 #[test]

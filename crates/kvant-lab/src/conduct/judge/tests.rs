@@ -1,7 +1,7 @@
 use super::*;
 use crate::record::WatchSample;
 use kvant_load::Outcome;
-use kvant_load::find_max::{Judgement, Limit, Point, Purpose};
+use kvant_load::find_max::{Judgement, Point, Purpose};
 use kvant_load::record::Interval;
 use kvant_load::verdict;
 
@@ -123,7 +123,7 @@ fn a_search_is_disturbed_if_the_step_that_ended_it_is() {
         saturation_rate: 200.0,
         rate: Some(100.0),
         is_confirmed: true,
-        limit: Limit::None,
+        limit: None,
         points,
         at_80: None,
         is_cut_short: false,
