@@ -44,6 +44,14 @@ const TORTURES: &[Torture] = &[
         default: 1_000,
         variable: "KVANT_MUTATIONS",
     },
+    Torture {
+        name: "lab",
+        about: "End runs of the lab by signals, killed servers and a full disk; as root",
+        tests: &[("kvant", "lab_endings")],
+        option: "moments",
+        default: 10,
+        variable: "KVANT_LAB_MOMENTS",
+    },
 ];
 
 /// Cycles of one round of a soak: minutes, so that the soak ends soon after its time.

@@ -132,6 +132,11 @@ impl Context<'_> {
         if pids.is_empty() { Watched::Nothing } else { Watched::Processes(pids) }
     }
 
+    /// Free space for the temporary stores.
+    pub(super) fn free_bytes(&self) -> Option<u64> {
+        self.env.fs.available_bytes(self.scratch).ok()
+    }
+
     /// CPUs of the machine.
     pub(super) fn cpu_count(&self) -> u32 {
         self.options.proc.cpu_times().map_or(1, |cpu| cpu.cpu_count)

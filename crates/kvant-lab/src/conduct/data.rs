@@ -5,7 +5,7 @@ use super::http::Server;
 use super::progress::Progress;
 use super::subject::Running;
 use crate::plan::{Data, Subject};
-use kvant_base::{Result, duration};
+use kvant_base::{Error, ErrorKind, Result, duration};
 use kvant_load::request::{self, HeaderBlock};
 use kvant_load::workload::key::{DIGITS, KeyBytes, Keys};
 use kvant_load::workload::{self, FillConfig, Kind, ValueBytes, WorkloadConfig};
@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 const FILL_MAX: Duration = Duration::from_secs(4 * 3_600);
 /// Deadline of a request of the fill: there is no hurry.
 const REQUEST_MAX: Duration = Duration::from_secs(30);
+/// A fill ends when less of the disk is free.
+const FREE_BYTES_MIN: u64 = 1 << 20;
 /// Ranges that are read back for the fingerprint, and records of each.
 const SAMPLE_RANGES: u64 = 16;
 const SAMPLE_RECORDS: u64 = 8;
@@ -68,6 +70,7 @@ fn store(
     let workload = WorkloadConfig { ttl_s: data.ttl_s, ..data.workload.clone() };
     let config = FillConfig { time_max: FILL_MAX, ..FillConfig::new(workload) };
     let key_count = data.workload.key_count;
+    let mut is_disk_full = false;
     let report = workload::fill(
         &config,
         &[],
@@ -76,9 +79,15 @@ fn store(
         &mut |_, so_far| {
             let percent = so_far.stored_keys() as f64 * 100.0 / key_count.max(1) as f64;
             progress.now(&format!("{}: stores the data, {percent:.0} %", subject.name));
-            !context.stop.is_requested() && running.end().is_none()
+            // The server would be asked again and again.
+            is_disk_full = context.free_bytes().is_some_and(|free| free < FREE_BYTES_MIN);
+            !context.stop.is_requested() && running.end().is_none() && !is_disk_full
         },
     )?;
+    if is_disk_full && report.problem.is_some() {
+        let problem = Error::new(ErrorKind::NoSpace, "no space is left for the stores");
+        return Err(problem.with_file(context.scratch).into());
+    }
     if context.stop.is_requested() {
         return Err(Problem::Stopped);
     }

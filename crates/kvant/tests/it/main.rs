@@ -13,6 +13,8 @@ mod generated;
 mod idle_connections;
 mod kill_nine;
 mod kvant_command;
+mod lab;
+mod lab_endings;
 mod ledger;
 mod load;
 mod load_requests;

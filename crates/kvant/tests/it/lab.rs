@@ -1,0 +1,167 @@
+//! `kvant lab` on real servers: what a run stores, restores and records.
+//!
+//! A busy machine disturbs attempts. These tests look at what does not depend on that.
+
+use crate::kvant_command::{Finished, TempDir, kvant, run};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// Two servers with the same data: a Kvant, and the same program as any other command.
+const PLAN: &str = r#"
+title = "Two servers"
+repeats = 1
+connections = 4
+[subject.kvant]
+serve = { workers = 2, memory = "64MiB" }
+[subject.other]
+command = ["PROGRAM", "serve", "--memory", "64MiB", "--listen", "127.0.0.1:{port}", "--data", "{data}"]
+ready = "/v0/status"
+[data]
+keys = 2000
+value-bytes = 50
+deleted = 0.25
+ttl = "1h"
+[workload]
+put = "put"
+[workload.get]
+kind = "get"
+ok = [404]
+beside = { kind = "put", rate = 100, connections = 1 }
+[workload.crowd]
+kind = "get"
+ok = [404]
+beside = { kind = "get", idle = true, connections = 50 }
+[phase]
+closed = { closed = true, duration = "500ms", warmup = "50ms", workloads = ["put"] }
+held = { rate = 400, duration = "500ms", warmup = "50ms", workloads = ["get", "crowd"], profile = true }
+"#;
+
+fn write_plan(dir: &Path) {
+    let text = PLAN.replace("PROGRAM", env!("CARGO_BIN_EXE_kvant"));
+    fs::write(dir.join("plan.toml"), text).expect("the directory is writable");
+}
+
+fn lab(dir: &Path, args: &[&str]) -> Finished {
+    run(kvant().args(["lab", "run", "plan.toml", "-o", "run"]).args(args).current_dir(dir))
+}
+
+fn json(path: &Path) -> Value {
+    let text =
+        fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Command lines of processes that name `dir`.
+pub(crate) fn processes_of(dir: &Path) -> Vec<(u32, String)> {
+    let entries = fs::read_dir("/proc").expect("there is a /proc");
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter_map(|pid| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        line.contains(dir.to_str().expect("UTF-8")).then_some((pid, line))
+    })
+    .collect()
+}
+
+#[test]
+fn servers_are_filled_restored_and_recorded() {
+    let dir = TempDir::new();
+    write_plan(dir.path());
+    let scratch = dir.path().join("stores");
+    let done = lab(dir.path(), &["--scratch", scratch.to_str().expect("UTF-8")]);
+    // Others may have disturbed all of it.
+    let is_disturbed = done.stderr.contains("no attempt counts");
+    assert!(done.code == Some(0) || (done.code == Some(1) && is_disturbed), "{done:?}");
+    assert!(done.stdout.starts_with("Two servers\n"), "{done:?}");
+    let stores: Vec<_> = fs::read_dir(&scratch).expect("it was made").collect();
+    assert!(stores.is_empty(), "{stores:?}");
+    assert_eq!(processes_of(dir.path()), []);
+
+    let run = json(&dir.path().join("run/run.json"));
+    assert_eq!(run["state"]["state"], "complete");
+    assert_eq!(run["data"]["key_count"], 2000);
+    assert_eq!(run["data"]["fill_s"].as_object().expect("an object").len(), 2, "{}", run["data"]);
+    // Both have stored the same.
+    let fingerprints: Vec<&str> = done
+        .stderr
+        .lines()
+        .filter_map(|line| line.split_once("fingerprint ")?.1.split(',').next())
+        .collect();
+    assert_eq!(fingerprints.len(), 2, "{}", done.stderr);
+    assert_eq!(fingerprints[0], fingerprints[1]);
+    assert_eq!(run["data"]["fingerprint"], fingerprints[0]);
+
+    let journal = fs::read_to_string(dir.path().join("run/journal.jsonl")).expect("there is one");
+    let attempts: Vec<Value> =
+        journal.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert!(attempts.len() >= 6, "{journal}");
+    for attempt in &attempts {
+        let case = &run["cases"][attempt["case"].as_u64().expect("a number") as usize];
+        let number = format!("{:04}", attempt["number"].as_u64().expect("a number"));
+        let files = dir.path().join("run/attempts").join(number);
+        check_attempt(&files, attempt, case);
+    }
+    let log = fs::read_to_string(dir.path().join("run/subjects/kvant.log")).expect("there is one");
+    assert!(log.contains(" stopped"), "{log}");
+}
+
+fn check_attempt(files: &Path, attempt: &Value, case: &Value) {
+    assert_ne!(attempt["verdict"]["verdict"], "failed", "{attempt}");
+    let phase = &json(&files.join("load.json"))["phases"][0];
+    let ops = phase["ops"].as_array().expect("a list");
+    let status =
+        |status: &str| -> f64 { ops.iter().filter_map(|op| op["statuses"][status].as_f64()).sum() };
+    let beside = files.join("beside.json");
+    match case["workload"].as_str() {
+        Some("put") => assert!(status("201") > 500.0, "{case} {phase}"),
+        // The puts before have stored nearly all of the deleted keys: without restoring the data
+        // they would be found.
+        Some("get" | "crowd") => {
+            let absent_part = status("404") / (status("200") + status("404"));
+            assert!((0.12..0.38).contains(&absent_part), "{absent_part} {case}");
+            let beside = &json(&beside)["phases"][0];
+            assert!(beside["completed"].as_u64() >= Some(40), "{beside}");
+        }
+        other => panic!("{other:?}"),
+    }
+    // Both speak Kvant's interface for operators.
+    let stats = json(&files.join("stats.json"));
+    assert!(stats[0]["stats"]["engine"].is_object(), "{stats}");
+    let samples = &json(&files.join("watch.json"))["samples"];
+    let samples = samples.as_array().expect("a list");
+    let last = samples.last().expect("there are samples");
+    assert!(last["server_rss_bytes"].as_u64() > Some(1 << 20), "{last}");
+    let start_ns = attempt["start_ns"].as_u64();
+    let end_ns = attempt["end_ns"].as_u64();
+    for event in json(&files.join("events.json")).as_array().expect("a list") {
+        let event_ns = event["end_ns"].as_u64().or(end_ns);
+        assert!(event_ns >= start_ns && event["start_ns"].as_u64() <= end_ns, "{event}");
+    }
+    let recording = files.join("profile.kprof");
+    assert_eq!(recording.exists(), case["phase"] == "held" && cfg!(feature = "profiler"));
+    if recording.exists() {
+        let shown = kvant()
+            .args(["profile", "--format", "collapsed", "--kind", "cpu", "-o", "-"])
+            .arg(&recording)
+            .output();
+        assert!(shown.expect("it runs").status.success());
+    }
+}
+
+#[test]
+fn plans_that_cannot_be_read_are_refused_with_their_place() {
+    let dir = TempDir::new();
+    fs::write(dir.path().join("plan.toml"), "[phase]\nheld = { rat = 5 }\n").expect("writable");
+    let done = lab(dir.path(), &[]);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.stderr.contains("plan.toml:2:"), "{done:?}");
+    assert!(!dir.path().join("run").exists());
+}
+
+#[test]
+fn shipped_plans_are_listed() {
+    let done = run(kvant().args(["lab", "list"]));
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.stdout.lines().any(|line| line.starts_with("seed-000 ")), "{done:?}");
+}

@@ -1,0 +1,209 @@
+//! However a run of `kvant lab` ends, its directory is readable, and no process and no temporary
+//! store is left: SIGINT once and twice, `kill -9` of a subject, a full disk, at random moments.
+//!
+//! `KVANT_LAB_MOMENTS` says how many moments of each (`cargo xtask torture lab`); `KVANT_TEST_SEED`
+//! repeats them.
+
+use crate::clients::{number, seed};
+use crate::kvant_command::{TempDir, kvant};
+use crate::lab::processes_of;
+use crate::small_disk::SmallDisk;
+use kvant_env::rng::Rng;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const MOMENTS_DEFAULT: u64 = 2;
+/// About the length of a run.
+const RUN_MS: u64 = 3_000;
+/// Longest wait of a test. No wait comes near it.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+const PLAN: &str = r#"
+repeats = 2
+connections = 4
+[subject.kvant]
+serve = { memory = "64MiB" }
+[data]
+keys = 5000
+[workload]
+put = "put"
+get = "get"
+[phase]
+held = { rate = 300, duration = "400ms", warmup = "50ms" }
+"#;
+
+/// A running `kvant lab run`.
+struct LabRun {
+    dir: PathBuf,
+    child: Child,
+}
+
+impl LabRun {
+    /// Starts a run in `dir`, and waits until its directory exists.
+    fn start(dir: &Path) -> LabRun {
+        fs::write(dir.join("plan.toml"), PLAN).expect("the directory is writable");
+        let stderr = fs::File::create(dir.with_extension("err")).expect("writable");
+        let mut command = kvant();
+        command.args(["lab", "run", "plan.toml", "-o", "run"]).current_dir(dir);
+        let child = command.stdout(Stdio::null()).stderr(stderr).spawn().expect("it starts");
+        let run = LabRun { dir: dir.to_path_buf(), child };
+        let start = Instant::now();
+        while !run.dir.join("run/run.json").exists() {
+            assert!(start.elapsed() < WAIT_MAX, "no run began: {}", run.stderr());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        run
+    }
+
+    fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([name, &self.child.id().to_string()]).status();
+        status.expect("kill(1) exists");
+    }
+
+    fn stderr(&self) -> String {
+        fs::read_to_string(self.dir.with_extension("err")).expect("it was created")
+    }
+
+    /// The exit code.
+    fn wait(&mut self) -> Option<i32> {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("it is ours") {
+                return status.code();
+            }
+            assert!(start.elapsed() < WAIT_MAX, "it does not end: {}", self.stderr());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Nothing is left, and what was written is readable. Returns the state of the run.
+    fn check(&self) -> String {
+        let left = processes_of(&self.dir);
+        assert!(left.is_empty(), "{left:?}\n{}", self.stderr());
+        assert!(!self.dir.join("run/scratch").exists(), "{}", self.stderr());
+        let text = fs::read_to_string(self.dir.join("run/run.json")).expect("there is a run");
+        let run: Value = serde_json::from_str(&text).expect("the run is whole");
+        let journal = fs::read_to_string(self.dir.join("run/journal.jsonl")).unwrap_or_default();
+        let whole = &journal[..journal.rfind('\n').map_or(0, |end| end + 1)];
+        for line in whole.lines() {
+            let attempt: Value = serde_json::from_str(line).expect("an attempt is whole");
+            if attempt["verdict"]["verdict"] == "failed" {
+                continue;
+            }
+            let number = format!("{:04}", attempt["number"].as_u64().expect("a number"));
+            let file = self.dir.join("run/attempts").join(number).join("load.json");
+            let text = fs::read_to_string(&file).expect("an attempt has its result");
+            serde_json::from_str::<Value>(&text).expect("the result is whole");
+        }
+        let mut report = kvant();
+        let report = report.args(["lab", "report", "run"]).current_dir(&self.dir).output();
+        assert!(report.expect("it runs").status.success());
+        run["state"]["state"].as_str().expect("a state").to_owned()
+    }
+}
+
+impl Drop for LabRun {
+    fn drop(&mut self) {
+        // Both succeed on a reaped process.
+        self.child.kill().expect("it is ours");
+        self.child.wait().expect("it is ours");
+        for (pid, _) in processes_of(&self.dir) {
+            let killed = Command::new("kill").args(["-9", &pid.to_string()]).status();
+            killed.expect("kill(1) exists");
+        }
+    }
+}
+
+/// Random moments of a run.
+fn moments(name: &str) -> Vec<Duration> {
+    let mut rng = Rng::new(seed(name));
+    let count = number("KVANT_LAB_MOMENTS").unwrap_or(MOMENTS_DEFAULT);
+    // Spread over the run.
+    let part_ms = RUN_MS / count;
+    (0..count).map(|at| Duration::from_millis(at * part_ms + rng.below(part_ms))).collect()
+}
+
+#[test]
+fn sigint_ends_a_run_with_what_was_measured() {
+    for moment in moments("lab-sigint") {
+        let dir = TempDir::new();
+        let mut run = LabRun::start(dir.path());
+        std::thread::sleep(moment);
+        run.signal("-INT");
+        let code = run.wait();
+        let state = run.check();
+        println!("SIGINT after {moment:?}: {state}");
+        match state.as_str() {
+            "interrupted" => assert_eq!(code, Some(0), "{}", run.stderr()),
+            "complete" => {}
+            other => panic!("{other}: {}", run.stderr()),
+        }
+    }
+}
+
+#[test]
+fn a_second_sigint_ends_it_at_once() {
+    for moment in moments("lab-second-sigint") {
+        let dir = TempDir::new();
+        let mut run = LabRun::start(dir.path());
+        std::thread::sleep(moment);
+        run.signal("-INT");
+        run.signal("-TERM");
+        let code = run.wait();
+        println!("two signals after {moment:?}: {code:?}");
+        assert!(matches!(code, Some(0 | 1 | 130)), "{code:?}: {}", run.stderr());
+        run.check();
+    }
+}
+
+#[test]
+fn a_killed_subject_is_restarted() {
+    for moment in moments("lab-kill") {
+        let dir = TempDir::new();
+        let mut run = LabRun::start(dir.path());
+        std::thread::sleep(moment);
+        let subject =
+            processes_of(dir.path()).into_iter().find(|(_, line)| line.contains(" serve "));
+        if let Some((pid, _)) = &subject {
+            let killed = Command::new("kill").args(["-9", &pid.to_string()]).status();
+            killed.expect("kill(1) exists");
+        }
+        let code = run.wait();
+        let state = run.check();
+        println!("killed {} after {moment:?}: {code:?}", subject.is_some());
+        let is_disturbed = code == Some(1) && run.stderr().contains("no attempt counts");
+        assert!(state == "complete" && (code == Some(0) || is_disturbed), "{}", run.stderr());
+    }
+}
+
+#[test]
+fn a_full_disk_ends_a_run_that_stays_readable() {
+    for moment in moments("lab-disk") {
+        let Some(disk) = SmallDisk::mount(200) else { return };
+        let dir = disk.data();
+        fs::create_dir_all(&dir).expect("there is room");
+        let mut run = LabRun::start(&dir);
+        std::thread::sleep(moment);
+        let is_over = AtomicBool::new(false);
+        let code = std::thread::scope(|scope| {
+            scope.spawn(|| disk.keep_filling(&is_over));
+            let code = run.wait();
+            is_over.store(true, Ordering::Relaxed);
+            code
+        });
+        let state = run.check();
+        println!("a full disk after {moment:?}: {code:?}, {state}");
+        if state != "complete" {
+            assert_eq!(code, Some(1), "{}", run.stderr());
+            assert!(
+                run.stderr().contains("o space") || run.stderr().contains("os error 28"),
+                "{}",
+                run.stderr()
+            );
+        }
+    }
+}
