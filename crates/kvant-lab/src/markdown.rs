@@ -2,36 +2,13 @@
 //! place for the author's own words, which a rebuild keeps.
 
 use crate::model::{Figures, Measured, Report, Text};
+use crate::report::Language;
 use std::fmt::Write;
 
 /// Begin of the author's place.
 const NOTES_BEGIN: &str = "<!-- notes -->";
 /// End of the author's place.
 const NOTES_END: &str = "<!-- /notes -->";
-
-/// The language of a report.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Language {
-    /// English.
-    #[default]
-    En,
-    /// Russian.
-    Ru,
-}
-
-impl Language {
-    /// The words of `text` in this language.
-    pub fn of(self, text: &Text) -> &str {
-        self.choose(&text.en, &text.ru)
-    }
-
-    fn choose<'a>(self, en: &'a str, ru: &'a str) -> &'a str {
-        match self {
-            Language::En => en,
-            Language::Ru => ru,
-        }
-    }
-}
 
 /// The text of `report.md`. `old` is the text that it replaces, if there is one: the author's words
 /// in it are kept.
@@ -52,7 +29,7 @@ pub fn markdown(report: &Report, language: Language, old: Option<&str>) -> Strin
         report
             .environment
             .iter()
-            .map(|(name, value)| vec![language.of(name).to_owned(), value.clone()]),
+            .map(|(name, value)| vec![of(language, name).to_owned(), value.clone()]),
     );
     page.maxima(report);
     page.figures(report);
@@ -88,19 +65,19 @@ impl Page {
     }
 
     fn heading(&mut self, en: &str, ru: &str) {
-        let words = self.language.choose(en, ru);
+        let words = choose(self.language, en, ru);
         self.line(&format!("\n## {words}\n"));
     }
 
     fn paragraphs<'a>(&mut self, texts: impl Iterator<Item = &'a Text>) {
         for text in texts {
-            self.line(&format!("\n{}", self.language.of(text)));
+            self.line(&format!("\n{}", of(self.language, text)));
         }
     }
 
     fn list<'a>(&mut self, texts: impl Iterator<Item = &'a Text>) {
         for text in texts {
-            self.line(&format!("- {}", self.language.of(text)));
+            self.line(&format!("- {}", of(self.language, text)));
         }
     }
 
@@ -178,7 +155,8 @@ impl Page {
             ],
             report.figures.iter().map(row),
         );
-        let note = self.language.choose(
+        let note = choose(
+            self.language,
             "Medians of the repeats, with the least and the greatest in brackets.",
             "Медианы повторов, в скобках наименьшее и наибольшее.",
         );
@@ -293,6 +271,17 @@ impl Page {
             self.heading(&name, &name);
             self.line(&format!("```\n{}```", block.text));
         }
+    }
+}
+
+fn of(language: Language, text: &Text) -> &str {
+    choose(language, &text.en, &text.ru)
+}
+
+fn choose<'a>(language: Language, en: &'a str, ru: &'a str) -> &'a str {
+    match language {
+        Language::English => en,
+        Language::Russian => ru,
     }
 }
 

@@ -448,7 +448,7 @@ fn the_authors_notes_survive_a_rebuild() {
     let report = fixture.report();
     let first = crate::markdown::markdown(&report, Default::default(), None);
     let edited = first.replace("<!-- notes -->", "<!-- notes -->\nThe disk was slow.\n");
-    let language = crate::markdown::Language::Ru;
+    let language = crate::report::Language::Russian;
     let second = crate::markdown::markdown(&report, language, Some(&edited));
     assert_eq!(second.matches("The disk was slow.").count(), 1, "{second}");
     assert!(second.contains("## Заметки"), "{second}");

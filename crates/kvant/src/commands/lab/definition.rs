@@ -1,7 +1,8 @@
 //! The command line of `kvant lab`.
 
-use crate::commands::option::{About, file, flag};
+use crate::commands::option::{About, file, flag, words};
 use clap::{Arg, Command, ValueHint, value_parser};
+use kvant_lab::report::Language;
 use std::ffi::OsString;
 
 const ABOUT: &str = "Run experiments and write reports";
@@ -25,11 +26,13 @@ pub(crate) fn command() -> Command {
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
         .subcommand(run())
-        .subcommand(Command::new("report").about("Write the report of a run again").arg(path(
-            "DIR",
-            ValueHint::DirPath,
-            "Directory of the run",
-        )))
+        .subcommand(
+            Command::new("report")
+                .about("Write the report of a run again; notes in its report.md are kept")
+                .args_override_self(true)
+                .arg(path("DIR", ValueHint::DirPath, "Directory of the run"))
+                .arg(language()),
+        )
         .subcommand(Command::new("list").about("List the plans that come with the program"))
 }
 
@@ -55,7 +58,15 @@ fn run() -> Command {
                  directory]",
             ),
             flag("quiet").about("No progress on standard error"),
+            language(),
         ])
+}
+
+fn language() -> Arg {
+    words("lang", &Language::ALL.map(Language::name), "en", |text| {
+        Language::from_name(text).ok_or_else(|| format!("`{text}` is none of en and ru"))
+    })
+    .about("Language of the report; its page has both")
 }
 
 fn path(name: &'static str, hint: ValueHint, help: &'static str) -> Arg {

@@ -21,7 +21,7 @@ pub(crate) fn lab(args: &ArgMatches) -> u8 {
     let (name, args) = args.subcommand().expect("clap requires a command");
     match name {
         "run" => run::run(args),
-        "report" => exit_code(write_report(&path(args, "DIR")).map(|()| 0)),
+        "report" => exit_code(write_report(&path(args, "DIR"), run::language(args)).map(|()| 0)),
         "list" => exit_code(list().map(|()| 0)),
         other => unreachable!("`{other}` is not in the definition of the command line"),
     }

@@ -1,14 +1,37 @@
-//! The report of a run.
+//! The report of a run: `report.html`, `report.md` and `report.json` in its directory, and its
+//! figures on standard output.
 
 use super::summary;
 use crate::exit::print;
-use kvant_base::Result;
+use kvant_base::{Error, ErrorKind, Result};
+use kvant_env::host;
+use kvant_lab::report::Language;
+use kvant_lab::{analyse, markdown, report};
+use kvant_profiler::recording;
+use std::io;
 use std::path::Path;
 
-/// Writes what can be said of the run in `dir`: a table on standard output.
+/// Writes the report of the run in `dir`. The author's notes in an earlier `report.md` are kept.
 ///
 /// # Errors
 /// `Io` if a file cannot be read or written; `Invalid` if it is no run.
-pub(super) fn write_report(dir: &Path) -> Result<()> {
-    print(summary::text(dir)?)
+pub(super) fn write_report(dir: &Path, language: Language) -> Result<()> {
+    let found = analyse::analyse(dir)?;
+    let write = |name: &str, text: &str| {
+        let path = dir.join(name);
+        host::write_file(&path, text.as_bytes()).map_err(|error| Error::io("write", &path, error))
+    };
+    let json = serde_json::to_string(&found)
+        .map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))?;
+    write("report.json", &(json + "\n"))?;
+    let old = match host::read_text(&dir.join("report.md")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        text => Some(text.map_err(|error| Error::io("read", &dir.join("report.md"), error))?),
+    };
+    write("report.md", &markdown::markdown(&found, language, old.as_deref()))?;
+    // The analysis has read these recordings already: what it could not read is an error there.
+    let open = |name: &str| recording::decode(&host::read_bytes(&dir.join(name)).ok()?).ok();
+    write("report.html", &report::html(&found, &open, language))?;
+    print(summary::text(&found, language))?;
+    print(format!("Report: {}\n", dir.join("report.html").display()))
 }

@@ -7,8 +7,9 @@ use kvant_base::{Error, ErrorKind, Result, timestamp};
 use kvant_env::Env;
 use kvant_env::host::procfs::ProcFs;
 use kvant_lab::conduct::{self, Options, Progress, Stop, cleanup};
-use kvant_lab::plan::{self, Plan};
+use kvant_lab::plan::Plan;
 use kvant_lab::record::{AttemptVerdict, RunState};
+use kvant_lab::report::Language;
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, IsTerminal};
@@ -16,11 +17,11 @@ use std::path::{Path, PathBuf};
 
 /// Runs a plan; returns the exit code.
 pub(super) fn run(args: &ArgMatches) -> u8 {
-    let plan = match read_plan(&path(args, "PLAN")) {
+    let plan = match Plan::open(&path(args, "PLAN").to_string_lossy()) {
         Ok(plan) if args.get_flag("quick") => plan.quick(),
         Ok(plan) => plan,
         Err(problem) => {
-            crate::complain(&problem);
+            crate::complain(&problem.to_string());
             return crate::EXIT_FAILED;
         }
     };
@@ -29,7 +30,7 @@ pub(super) fn run(args: &ArgMatches) -> u8 {
         Ok(options) => options,
         Err(error) => return exit_code(Err(error)),
     };
-    let is_quiet = args.get_flag("quiet");
+    let (is_quiet, language) = (args.get_flag("quiet"), language(args));
     if cfg!(panic = "abort") {
         clean_up_after_panics();
     }
@@ -39,7 +40,8 @@ pub(super) fn run(args: &ArgMatches) -> u8 {
             let stop = stop.clone();
             move || stop.request()
         });
-        exit_code(conduct(&plan, &options, &env, &stop, is_quiet))
+        let progress = progress(is_quiet);
+        exit_code(conduct(&plan, &options, &env, &stop, progress, language))
     });
     if let Ok(None) = ended {
         cleanup::remove_all();
@@ -48,13 +50,16 @@ pub(super) fn run(args: &ArgMatches) -> u8 {
 }
 
 /// Runs the plan and writes the report; returns the exit code.
-fn conduct(plan: &Plan, options: &Options, env: &Env, stop: &Stop, is_quiet: bool) -> Result<u8> {
-    let mut progress = match is_quiet {
-        true => Progress::none(),
-        false => Progress::new(Box::new(io::stderr()), io::stderr().is_terminal()),
-    };
+fn conduct(
+    plan: &Plan,
+    options: &Options,
+    env: &Env,
+    stop: &Stop,
+    mut progress: Progress,
+    language: Language,
+) -> Result<u8> {
     let ended = conduct::run(plan, options, env, stop, &mut progress)?;
-    write_report(&options.dir)?;
+    write_report(&options.dir, language)?;
     let valid = ended.count(|verdict| *verdict == AttemptVerdict::Valid);
     if valid == 0 && ended.run.state == RunState::Complete {
         let problem = "no attempt counts: see the progress, and the log of each subject in the run's directory";
@@ -63,16 +68,16 @@ fn conduct(plan: &Plan, options: &Options, env: &Env, stop: &Stop, is_quiet: boo
     Ok(0)
 }
 
-/// Reads a file, or a plan that comes with the program.
-fn read_plan(path: &Path) -> std::result::Result<Plan, String> {
-    let shipped = plan::shipped().iter().find(|shipped| Path::new(shipped.name) == path);
-    let plan = match shipped {
-        Some(shipped) => {
-            Plan::parse(shipped.text, &PathBuf::from(format!("{}.toml", shipped.name)))
-        }
-        None => Plan::read(path),
-    };
-    plan.map_err(|problems| problems.to_string())
+fn progress(is_quiet: bool) -> Progress {
+    match is_quiet {
+        true => Progress::none(),
+        false => Progress::new(Box::new(io::stderr()), io::stderr().is_terminal()),
+    }
+}
+
+/// The value of `--lang`.
+pub(super) fn language(args: &ArgMatches) -> Language {
+    *args.get_one("lang").expect("it has a default")
 }
 
 #[expect(clippy::disallowed_methods, reason = "subjects are this program")]
