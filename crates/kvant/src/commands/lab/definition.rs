@@ -1,6 +1,6 @@
 //! The command line of `kvant lab`.
 
-use crate::commands::option::{About, file, flag, words};
+use crate::commands::option::{About, file, flag};
 use clap::{Arg, Command, ValueHint, value_parser};
 use kvant_lab::report::Language;
 use std::ffi::OsString;
@@ -63,10 +63,12 @@ fn run() -> Command {
 }
 
 fn language() -> Arg {
-    words("lang", &Language::ALL.map(Language::name), "en", |text| {
-        Language::from_name(text).ok_or_else(|| format!("`{text}` is none of en and ru"))
-    })
-    .about("Language of the report; its page has both")
+    Arg::new("lang")
+        .long("lang")
+        .value_name("LANGUAGE")
+        .value_parser(Language::ALL.map(Language::name))
+        .default_value(Language::default().name())
+        .help("Language of the report; its page has both")
 }
 
 fn path(name: &'static str, hint: ValueHint, help: &'static str) -> Arg {

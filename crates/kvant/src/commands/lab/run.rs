@@ -77,7 +77,8 @@ fn progress(is_quiet: bool) -> Progress {
 
 /// The value of `--lang`.
 pub(super) fn language(args: &ArgMatches) -> Language {
-    *args.get_one("lang").expect("it has a default")
+    let name: &String = args.get_one("lang").expect("it has a default");
+    Language::from_name(name).expect("clap accepts no other name")
 }
 
 #[expect(clippy::disallowed_methods, reason = "subjects are this program")]
