@@ -87,7 +87,9 @@ class Values:
         return 0
 
     def mean(self):
-        middle = self.unit.get_median_equivalent_value
+        def middle(value):
+            return (value + self.unit.get_highest_equivalent_value(value) + 1) // 2
+
         return sum(middle(value) * n for value, n in self.counts.items()) / self.total()
 
     def max(self):
@@ -289,7 +291,7 @@ def check_time_line(line, attempt):
     base = None
     while (histogram := log.get_next_interval_histogram()) is not None:
         if base is None:
-            base = log.base_time
+            base = log.base_time_sec * 1000
         tag = unquote(histogram.get_tag() or "")
         if tag.endswith("/response"):
             columns[round(histogram.get_start_time_stamp() - base)].add(histogram)

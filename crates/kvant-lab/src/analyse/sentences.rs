@@ -5,6 +5,8 @@ use super::units::{digits, rate, time};
 use crate::model::{Comparison, Figures, Maximum, Observation, Report, Text};
 use crate::record::{AttemptVerdict, Case, RunState};
 
+/// Cases that a warning names.
+const CASES_NAMED_MAX: usize = 4;
 /// Sentences of a verdict.
 const VERDICT_COUNT: usize = 3;
 /// A p99 so many times the median is a long tail.
@@ -158,10 +160,13 @@ pub(super) fn warnings(report: &Report) -> Vec<Text> {
         .map(name)
         .collect();
     if !missing.is_empty() {
-        let list = missing.join(", ");
+        let (count, all) = (missing.len(), run.cases.len());
+        let shown = &missing[..count.min(CASES_NAMED_MAX)];
+        let rest = if count > shown.len() { "; ..." } else { "" };
+        let list = format!("{}{rest}", shown.join("; "));
         warnings.push(text(
-            format!("Without a valid attempt: {list}."),
-            format!("Без засчитанной попытки: {list}."),
+            format!("{count} of {all} cases have no valid attempt: {list}."),
+            format!("Нет засчитанной попытки у {count} из {all} случаев: {list}."),
         ));
     }
     warnings.extend(report.maxima.iter().filter(|maximum| maximum.limit == "generator").map(
@@ -346,11 +351,18 @@ fn count(report: &Report, is: impl Fn(&AttemptVerdict) -> bool) -> usize {
     report.attempts.iter().filter(|attempt| is(&attempt.verdict)).count()
 }
 
+/// The subject of a case and the values of its cell: `kvant [4, 64]`.
+pub(super) fn subject_in_cell(case: &Case) -> String {
+    // An axis that does not concern the case has no value.
+    let values: Vec<&str> =
+        case.cell.iter().filter(|value| !value.is_empty()).map(String::as_str).collect();
+    match values.as_slice() {
+        [] => case.subject.clone(),
+        values => format!("{} [{}]", case.subject, values.join(", ")),
+    }
+}
+
 /// A case in words: `kvant [4, 64], get, hold`.
 fn name(case: &Case) -> String {
-    let cell = match case.cell.as_slice() {
-        [] => String::new(),
-        cell => format!(" [{}]", cell.join(", ")),
-    };
-    format!("{}{cell}, {}, {}", case.subject, case.workload, case.phase)
+    format!("{}, {}, {}", subject_in_cell(case), case.workload, case.phase)
 }

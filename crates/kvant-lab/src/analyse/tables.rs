@@ -1,6 +1,7 @@
 //! Comparisons of subjects, tables of sweeps, and figures of others beside ours.
 
 use super::directory::Measurement;
+use super::sentences::subject_in_cell;
 use super::statistics::measured;
 use crate::model::{Comparison, Figures, KnownRow, Maximum, Measured, Sweep};
 use crate::record::{Case, Run};
@@ -71,7 +72,9 @@ pub(super) fn sweeps(known: &Known<'_>) -> Vec<Sweep> {
     if known.run.sweep.is_empty() {
         return sweeps;
     }
-    for case in &known.run.cases {
+    // A case that no axis concerns is in no table.
+    let is_swept = |case: &&Case| case.cell.iter().any(|value| !value.is_empty());
+    for case in known.run.cases.iter().filter(is_swept) {
         for compared in &COMPARED {
             let value = known.value(case.id, compared.name);
             let same = |sweep: &&mut Sweep| {
@@ -117,11 +120,7 @@ pub(super) fn known_rows(known: &Known<'_>) -> Vec<KnownRow> {
         });
         let ours = of_workload.filter_map(|case| {
             let value = known.value(case.id, &row.figure)?.median;
-            let of = match case.cell.as_slice() {
-                [] => case.subject.clone(),
-                cell => format!("{} ({})", case.subject, cell.join(", ")),
-            };
-            Some((of, if is_rate { value } else { value / NS_PER_MS }))
+            Some((subject_in_cell(case), if is_rate { value } else { value / NS_PER_MS }))
         });
         KnownRow {
             what: row.what.clone(),

@@ -437,7 +437,7 @@ fn a_partial_run_gives_a_report_that_says_so() {
     let warnings: Vec<&str> = report.warnings.iter().map(|text| text.en.as_str()).collect();
     assert_eq!(
         warnings,
-        ["The run ended early: SIGINT", "Without a valid attempt: kvant, get, hold."]
+        ["The run ended early: SIGINT", "1 of 2 cases have no valid attempt: kvant, get, hold.",]
     );
 }
 
