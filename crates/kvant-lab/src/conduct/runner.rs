@@ -26,6 +26,8 @@ const TRIES_MAX: u32 = 3;
 const FURTHER_TRIES_PART: f64 = 0.5;
 /// ... and at least so many.
 const FURTHER_TRIES_MIN: u32 = 6;
+/// The same for a short form, which promises to take two minutes.
+const FURTHER_TRIES_QUICK: u32 = 4;
 /// A subject that failed so often one after the other is left alone.
 const FAILURES_MAX: u32 = 6;
 /// What an attempt takes beside its load, at first.
@@ -282,6 +284,9 @@ impl<'a> Runner<'a> {
     }
 
     fn further_tries_max(&self) -> u32 {
+        if !self.run.shortened.is_empty() {
+            return FURTHER_TRIES_QUICK;
+        }
         let count = self.run.cases.len() as f64 * f64::from(self.run.repeats);
         ((count * FURTHER_TRIES_PART) as u32).max(FURTHER_TRIES_MIN)
     }

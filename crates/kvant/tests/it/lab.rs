@@ -6,6 +6,8 @@ use crate::kvant_command::{Finished, TempDir, kvant, run};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Two servers with the same data: a Kvant, and the same program as any other command.
 const PLAN: &str = r#"
@@ -147,6 +149,46 @@ fn check_attempt(files: &Path, attempt: &Value, case: &Value) {
             .output();
         assert!(shown.expect("it runs").status.success());
     }
+}
+
+const PAUSED: &str = r#"
+repeats = 1
+connections = 1
+[subject.kvant]
+serve = { engine = "memory" }
+[workload]
+status = "status"
+[phase]
+held = { rate = 100, duration = "2s", warmup = "50ms" }
+"#;
+
+#[test]
+fn a_paused_generator_disturbs_its_attempt() {
+    let dir = TempDir::new();
+    fs::write(dir.path().join("plan.toml"), PAUSED).expect("writable");
+    let mut command = kvant();
+    command.args(["lab", "run", "plan.toml", "-o", "run", "--quiet"]).current_dir(dir.path());
+    let mut child = command.stdout(Stdio::null()).spawn().expect("it starts");
+    let log = dir.path().join("run/attempts/0001/load.hlog");
+    // The first intervals are written while the load goes on.
+    let start = Instant::now();
+    while fs::metadata(&log).map_or(0, |log| log.len()) < 500 {
+        assert!(start.elapsed() < Duration::from_secs(60), "no load began");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    for signal in ["-STOP", "-CONT"] {
+        let sent = Command::new("kill").args([signal, &child.id().to_string()]).status();
+        assert!(sent.expect("kill(1) exists").success());
+        std::thread::sleep(Duration::from_millis(600));
+    }
+    child.wait().expect("it is ours");
+    let journal = fs::read_to_string(dir.path().join("run/journal.jsonl")).expect("there is one");
+    let first: Value =
+        serde_json::from_str(journal.lines().next().expect("an attempt")).expect("JSON");
+    assert_eq!(first["verdict"]["verdict"], "disturbed", "{first}");
+    let why = first["verdict"]["why"].as_str().expect("a text");
+    assert!(why.starts_with("the generator stood still for "), "{why}");
+    assert!(journal.lines().count() > 1, "it was not repeated: {journal}");
 }
 
 #[test]

@@ -25,6 +25,7 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 const PLAN: &str = r#"
 repeats = 2
 connections = 4
+server-cpus = [0]
 [subject.kvant]
 serve = { memory = "64MiB" }
 [data]
@@ -169,6 +170,9 @@ fn a_killed_subject_is_restarted() {
         let subject =
             processes_of(dir.path()).into_iter().find(|(_, line)| line.contains(" serve "));
         if let Some((pid, _)) = &subject {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            let is_bound = status.is_empty() || status.contains("Cpus_allowed_list:\t0\n");
+            assert!(is_bound, "{status}");
             let killed = Command::new("kill").args(["-9", &pid.to_string()]).status();
             killed.expect("kill(1) exists");
         }
