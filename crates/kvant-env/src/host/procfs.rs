@@ -116,15 +116,14 @@ impl ProcFs {
         Some((user + system).saturating_mul(tick_ns()))
     }
 
-    /// Processes of a process group, in ascending order.
+    /// Processes of a process group that have not ended, in ascending order.
     pub fn group_members(&self, group: u32) -> Vec<u32> {
         let is_member = |pid: &u32| {
-            let text = self.text(&format!("{pid}/stat"));
+            let text = self.text(&format!("{pid}/stat")).unwrap_or_default();
             // After the name: state, parent, group.
-            let group_of = |text: String| {
-                text.rsplit_once(')')?.1.split_whitespace().nth(2)?.parse::<u32>().ok()
-            };
-            text.and_then(group_of) == Some(group)
+            let mut fields = text.rsplit_once(')').unwrap_or_default().1.split_whitespace();
+            let has_ended = matches!(fields.next(), None | Some("Z" | "X"));
+            !has_ended && fields.nth(1).and_then(|field| field.parse().ok()) == Some(group)
         };
         let all = names(&self.root);
         let mut pids: Vec<u32> =

@@ -13,10 +13,12 @@
 
 use kvant_base::lock::NamedMutex;
 use kvant_base::{Error, ErrorKind, Result};
+use kvant_env::host::procfs::ProcFs;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 static REGISTRY: NamedMutex<Registry> = NamedMutex::new(
     "lab_cleanup",
@@ -25,6 +27,10 @@ static REGISTRY: NamedMutex<Registry> = NamedMutex::new(
 
 /// Tries to remove a directory into which a thread may still write.
 const REMOVE_TRIES: usize = 5;
+
+/// Longest wait for the end of killed processes: one may be in a long call of the kernel.
+const KILL_WAIT_MAX: Duration = Duration::from_secs(10);
+const KILL_LOOK_PERIOD: Duration = Duration::from_millis(2);
 
 struct Registry {
     is_closed: bool,
@@ -38,10 +44,10 @@ pub fn remove_all() {
     let mut registry = REGISTRY.lock();
     registry.is_closed = true;
     for group in std::mem::take(&mut registry.groups) {
-        match kill_process_group(group, Signal::KILL) {
-            // A group that has ended meanwhile is what is wanted.
-            Ok(()) | Err(_) => {}
+        if let Err(error) = kill_group(group) {
+            eprintln!("kvant: cannot kill process group {}: {error}", group.as_raw_nonzero());
         }
+        wait_for_group(group);
     }
     for dir in std::mem::take(&mut registry.dirs) {
         let is_gone = (0..REMOVE_TRIES).any(|_| remove_dir(&dir).is_ok());
@@ -72,6 +78,19 @@ pub(super) fn kill_group(leader: Pid) -> io::Result<()> {
     match kill_process_group(leader, Signal::KILL) {
         Err(error) if error != Errno::SRCH => Err(error.into()),
         _ => Ok(()),
+    }
+}
+
+/// Waits until killed processes have ended. Their parents, or init, reap them.
+pub(super) fn wait_for_group(leader: Pid) {
+    let group = leader.as_raw_nonzero().get().cast_unsigned();
+    let until = Instant::now() + KILL_WAIT_MAX;
+    while !ProcFs::system().group_members(group).is_empty() {
+        if Instant::now() >= until {
+            eprintln!("kvant: processes of group {group} have not ended");
+            return;
+        }
+        std::thread::sleep(KILL_LOOK_PERIOD);
     }
 }
 

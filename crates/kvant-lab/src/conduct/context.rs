@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const LOOK_PERIOD: Duration = Duration::from_millis(50);
 
 /// How long a further try waits for a calm machine, and how long that is looked at.
-const CALM_WAIT_MAX: Duration = Duration::from_secs(5);
+const CALM_WAIT_MAX: Duration = Duration::from_secs(10);
 const CALM_WINDOW: Duration = Duration::from_millis(600);
 
 /// A running experiment.
@@ -142,9 +142,9 @@ impl Context<'_> {
         self.options.proc.cpu_times().map_or(1, |cpu| cpu.cpu_count)
     }
 
-    /// Waits until others leave the machine alone, but not for long.
-    pub(super) fn wait_for_calm(&self, watched: &Watched) {
-        let until = Instant::now() + CALM_WAIT_MAX;
+    /// Waits until others leave the machine alone, but not longer than the load of an attempt takes.
+    pub(super) fn wait_for_calm(&self, watched: &Watched, load: Duration) {
+        let until = Instant::now() + load.min(CALM_WAIT_MAX);
         let (proc, clock) = (&self.options.proc, &self.env.clock);
         while Instant::now() < until && !self.stop.is_requested() {
             let mut sampler = Sampler::new(proc.clone(), Arc::clone(clock), watched.clone());

@@ -136,6 +136,7 @@ fn reap(mut child: Child, shared: &Shared, stop: &Stop) {
     if let Err(error) = cleanup::kill_group(pid) {
         eprintln!("kvant: cannot kill process group {}: {error}", child.id());
     }
+    cleanup::wait_for_group(pid);
     cleanup::forget_group(pid);
     // The leader is a zombie: this does not block.
     *status = Some(child.wait().unwrap_or_default());
@@ -216,3 +217,6 @@ impl Drop for Bound {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

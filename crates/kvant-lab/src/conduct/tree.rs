@@ -62,3 +62,6 @@ fn copy_file(from: &Path, to: &Path) -> Result<Copied> {
     fs::copy(from, to).map_err(failed)?;
     Ok(Copied::Bytes)
 }
+
+#[cfg(test)]
+mod tests;

@@ -192,3 +192,6 @@ pub(super) fn taken(samples: &[WatchSample], cpu_count: u32) -> Option<Taken> {
         pressure_part: between(|sample| sample.pressure_ns).map(|ns| (ns / time_ns).min(1.0)),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -64,6 +64,7 @@ fn counters_of_a_process_include_awaited_children() {
     dir.write("50/io", "rchar: 1\nread_bytes: 4096\nwrite_bytes: 8192\n");
     dir.write("51/stat", &stat(51, 50));
     dir.write("60/stat", &stat(60, 60));
+    dir.write("61/stat", &stat(61, 50).replace(" S ", " Z "));
     let status = "Name: a\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n";
     dir.write("50/task/50/status", status);
     dir.write("50/task/52/status", status);
