@@ -7,7 +7,9 @@
 #![allow(clippy::print_stdout, reason = "printing is what these chores are for")]
 
 mod bench;
+mod browser;
 mod hlog_check;
+mod lab_check;
 mod process;
 mod profile_check;
 mod profile_soak;
@@ -31,6 +33,7 @@ const CHORES: &[Chore] = &[
     (profile_soak::command, profile_soak::run),
     (hlog_check::command, hlog_check::run),
     (profile_check::command, profile_check::run),
+    (lab_check::command, lab_check::run),
     (bench::command, bench::run),
 ];
 

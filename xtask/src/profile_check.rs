@@ -7,16 +7,13 @@
 //! Packages come from npm in pinned versions, into a directory below `target/`; screenshots stay in
 //! `target/profile-check/pictures`.
 
+use crate::browser;
 use crate::process::{self, Verdict, about};
 use crate::server::Server;
 use clap::ArgMatches;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The scripts, and the versions of the packages that they need.
-const SCRIPTS: &str = "crates/kvant-profiler/tests/browser";
-const PACKAGE_FILES: &[&str] = &["package.json", "package-lock.json", ".npmrc"];
 /// The names of `kvant profile --kind`.
 const KINDS: &[&str] =
     &["cpu", "alloc", "contention", "idle", "backpressure", "io", "scheduler", "holder"];
@@ -38,26 +35,15 @@ pub(crate) fn command() -> clap::Command {
 
 pub(crate) fn run(matches: &ArgMatches) -> Verdict {
     let files = process::empty_dir("profile-check/files")?;
-    made_up_recordings(&files)?;
+    browser::files_of_example("kvant-profiler", "profile_files", &files)?;
     real_recording(&process::build_kvant(matches)?.join("kvant"), &files)?;
-    let scripts = scripts_with_packages()?;
+    let scripts = browser::scripts_with_packages("profile-check", &[browser::PROFILER_SCRIPTS])?;
     let mut passed = true;
     for script in ["check.mjs", "foreign.mjs"] {
-        let status = Command::new("node").arg(scripts.join(script)).arg(&files).status();
-        passed &= status.map_err(about("node"))?.success();
+        passed &= browser::run_script(&scripts.join(script), &files)?;
     }
     println!("profile-check: {}", if passed { "passed" } else { "failed" });
     Ok(passed)
-}
-
-/// The files of an example of kvant-profiler.
-fn made_up_recordings(files: &Path) -> Result<(), String> {
-    let made = process::json_of_example("kvant-profiler", "profile_files")?;
-    for (name, content) in made.as_object().ok_or("profile_files printed no object")? {
-        let text = content.as_str().map_or_else(|| content.to_string(), str::to_owned);
-        process::write(&files.join(name), text)?;
-    }
-    Ok(())
 }
 
 /// Records a server under load, and converts the recording to all other formats.
@@ -93,24 +79,4 @@ fn profile_under_load(kvant: &Path, server: &Server, files: &Path) -> Result<(),
     let loaded = load.wait().map_err(about("kvant load"))?;
     profiled?;
     if loaded.success() { Ok(()) } else { Err(format!("kvant load: {loaded}")) }
-}
-
-/// A copy of the scripts beside their packages: Node looks for packages where a script lies.
-fn scripts_with_packages() -> Result<PathBuf, String> {
-    let source = process::root().join(SCRIPTS);
-    let copy = process::target_dir()?.join("profile-check/scripts");
-    fs::create_dir_all(&copy).map_err(about(copy.display()))?;
-    process::run(Command::new("cp").arg("-r").arg(source.join(".")).arg(&copy))?;
-    let wanted: Result<String, String> =
-        PACKAGE_FILES.iter().map(|name| process::read(&source.join(name))).collect();
-    let (wanted, stamp) = (wanted?, copy.join("installed"));
-    if !fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
-        let mut npm = Command::new("npm");
-        npm.args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"]).current_dir(&copy);
-        process::run(&mut npm).map_err(|error| {
-            format!("{error}; it needs Node.js (Debian: apt-get install nodejs npm chromium)")
-        })?;
-        process::write(&stamp, wanted)?;
-    }
-    Ok(copy)
 }

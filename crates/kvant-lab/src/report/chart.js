@@ -51,7 +51,7 @@ export function axis(details) {
     labelFont: FONT,
     labelSize: 18,
     labelGap: 0,
-    grid: { stroke: themeColor('grid'), width: 1 },
+    grid: { stroke: themeColor('grid'), width: 1, ...(details.filter === undefined ? {} : { filter: details.filter }) },
     ticks: { show: false },
     ...details,
   };
@@ -77,7 +77,12 @@ export function isDecade(value) {
 }
 
 export function timeLabels(plot, splits) {
-  return splits.map((value) => (value === null ? '' : amount(value, 'time')));
+  return splits.map((value) => (value === null ? '' : roundTime(value)));
+}
+
+// Without the zeros behind the point.
+export function roundTime(ns) {
+  return amount(ns, 'time').replace(/\.0+(?= )/, '');
 }
 
 // Tables of [xs, ys] as one table with gaps.

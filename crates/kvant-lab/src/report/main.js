@@ -37,16 +37,16 @@ function buildSwitches() {
   byId('switches').append(language, theme);
 }
 
-// Rows of the table of figures that contain all words of the filter.
+// Rows of the table of figures: each word of the filter begins one of theirs.
 function buildFilter() {
   const rows = [...document.querySelectorAll('#figures tbody tr')];
   const input = element('input', { type: 'search', id: 'figure-filter', 'data-label': 'figures.filter', input: () => {
-    const words = input.value.toLowerCase().split(/\s+/);
+    const wanted = input.value.toLowerCase().split(/\s+/);
     let isShown = true;
     for (const row of rows) {
       if (!row.classList.contains('part')) {
-        const text = row.cells[0].textContent.toLowerCase();
-        isShown = words.every((word) => text.includes(word));
+        const known = row.cells[0].innerText.toLowerCase().split(/[^\p{L}\p{N}.]+/u);
+        isShown = wanted.every((word) => known.some((other) => other.startsWith(word)));
       }
       row.hidden = !isShown;
     }

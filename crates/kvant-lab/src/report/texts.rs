@@ -10,8 +10,8 @@ pub(super) fn time_line(report: &Report, words: &Words) -> String {
     }
     let content = format!(
         "<div class=\"scripted\" hidden>{}<div class=\"toolbar\" id=\"time-tools\"></div>\n\
-         <p class=\"note\" id=\"time-left-out\"></p><div id=\"time-rows\"></div>\n\
-         <div id=\"range\"></div><div id=\"flames\"></div></div>\n",
+         <p class=\"note\" id=\"time-left-out\"></p><div id=\"range\"></div><div id=\"time-rows\"></div>\n\
+         <div id=\"flames\"></div></div>\n",
         note("times.note", words)
     );
     section("times", words, &content)

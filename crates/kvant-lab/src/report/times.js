@@ -5,7 +5,7 @@ import { heatColor, onThemeChange, themeColor } from '../front/colors.js';
 import { byId, element, select } from '../front/controls.js';
 import { amount } from '../front/format.js';
 import { Lanes } from '../front/lanes.js';
-import { Chart, axis, line, shortNumber } from './chart.js';
+import { Chart, axis, line, roundTime, shortNumber } from './chart.js';
 import { Flames } from './flames.js';
 import { RANGE_PERCENTILES, columnsOf, figuresOf, snapped } from './ranges.js';
 import { onLanguageChange, said, say, sayText } from './say.js';
@@ -17,6 +17,8 @@ const WAITS = ['contention', 'backpressure', 'io', 'scheduler'];
 const CHART_HEIGHT = 74;
 const SERIES_HEIGHT = 58;
 const AXIS_HEIGHT = 22;
+// Distances of labels on axes of bytes.
+const BYTE_STEPS_UP = Array.from({ length: 46 }, (_, power) => 2 ** power);
 // Columns of the maps of a recording.
 const KIND_COLUMNS_MAX = 600;
 
@@ -89,7 +91,7 @@ export class Times {
       element('span', { class: 'group' }, said('range.selected'), this.fromInput, '\u2013', this.toInput, 's'), this.whole);
     const [lines, recordings] = this.sources.leftOut;
     const parts = [[lines, 'times.left_out.lines'], [recordings, 'times.left_out.recordings']].filter(([count]) => count > 0);
-    const notes = parts.length === 0 ? [] : [`${say('times.left_out')}: ${parts.map(([count, key]) => `${count} ${say(key)}`).join(', ')}; ${say('times.left_out.where')}`];
+    const notes = parts.length === 0 ? [] : [`${say('times.left_out')} ${parts.map(([count, key]) => `${say(key)}: ${count}`).join(', ')}; ${say('times.left_out.where')}`];
     if (this.factor > 1) {
       notes.push(`${say('times.thinned')}: ${this.factor}.`);
     }
@@ -142,7 +144,7 @@ export class Times {
     for (let power = 3; power < 12; power += 1) {
       const at = (Math.log(10 ** power) - low) / (high - low);
       if (at >= 0.01 && at <= 0.99) {
-        labels.push(element('span', { class: 'tick', style: `top: ${(1 - at) * rows * blockHeight}px` }, amount(10 ** power, 'time').replace('.00', '').replace('.0', '')));
+        labels.push(element('span', { class: 'tick', style: `top: ${(1 - at) * rows * blockHeight}px` }, roundTime(10 ** power)));
       }
     }
     return labels;
@@ -177,15 +179,17 @@ export class Times {
     const { columns } = this.line;
     const seconds = columns.map((column) => (column.end_ns - column.start_ns) / 1e9);
     const perSecond = (field) => columns.map((column, index) => column[field] / seconds[index]);
+    // Columns without errors are gaps.
+    const errors = columns.map((column, index) => (column.errors > 0 ? column.errors / seconds[index] : null));
     const lines = [['times.planned', 'planned', 'faint', { width: 1, dash: [4, 3] }], ['times.completed', 'completed', 'series-0', { width: 1.5 }],
-      ['times.errors', 'errors', 'series-1', { width: 1.5 }]].filter(([, field]) => field !== 'errors' || columns.some((column) => column.errors > 0));
+      ['times.errors', 'errors', 'series-1', { width: 1.5, spanGaps: false, points: { show: true, size: 5 } }]].filter(([, field]) => field !== 'errors' || columns.some((column) => column.errors > 0));
     return this.chartRow([said('times.rate', 'b'), ...lines.map(([key, , color]) => this.key(key, color))], CHART_HEIGHT,
-      lines.map(([, field, color, details]) => ({ values: perSecond(field), color, details })), shortNumber);
+      lines.map(([, field, color, details]) => ({ values: field === 'errors' ? errors : perSecond(field), color, details })));
   }
 
   backlogRow() {
     const values = this.line.columns.map(({ backlog }) => backlog);
-    return this.chartRow([said('times.backlog', 'b')], SERIES_HEIGHT, [{ values, color: 'series-3', isFilled: true }], shortNumber);
+    return this.chartRow([said('times.backlog', 'b')], SERIES_HEIGHT, [{ values, color: 'series-3', isFilled: true }]);
   }
 
   key(word, color) {
@@ -193,14 +197,14 @@ export class Times {
   }
 
   // Lines over the columns' centres, or over `xs` in seconds.
-  chartRow(title, height, lines, show, xs = this.line.columns.map((column) => (column.start_ns + column.end_ns) / 2e9), hasAxis = false) {
+  chartRow(title, height, lines, { show = shortNumber, incrs, hasAxis = false, xs = this.line.columns.map((column) => (column.start_ns + column.end_ns) / 2e9) } = {}) {
     const box = element('div', { class: 'chart' });
     const made = element('div', { class: 'row' }, element('div', { class: 'row-title' }, ...title), box);
     const chart = new Chart(box, height + (hasAxis ? AXIS_HEIGHT : 0), () => [{
-      padding: [4, 0, hasAxis ? 0 : 2, 0],
+      padding: [6, 0, hasAxis ? 0 : 6, 0],
       scales: { x: { time: false, range: () => [0, this.lengthUs / 1e6] }, y: { range: (plot, min, max) => [0, Math.max(max, 1e-9) * 1.12] } },
-      axes: [axis({ show: hasAxis, size: AXIS_HEIGHT, values: (plot, splits) => splits.map((value) => `${value} s`) }),
-        axis({ size: this.gutter, space: 26, gap: 4, font: '11px system-ui, sans-serif', values: (plot, splits) => splits.map(show) })],
+      axes: [axis({ show: hasAxis, size: AXIS_HEIGHT, values: (plot, splits) => splits.map((value) => (value < this.lengthUs / 1e6 ? `${value} s` : '')) }),
+        axis({ size: this.gutter, space: 24, gap: 4, ...(incrs === undefined ? {} : { incrs }), font: '11px system-ui, sans-serif', values: (plot, splits) => splits.map(show) })],
       series: [{}, ...lines.map(({ color, details, isFilled }) => ({ ...this.lineOf(color), ...details, ...(isFilled ? { fill: `${themeColor(color)}33` } : {}) }))],
       cursor: { x: false, y: false, points: { show: false }, drag: { x: true, y: false, setScale: false } },
       hooks: { setSelect: [(plot) => {
@@ -273,10 +277,11 @@ export class Times {
   }
 
   seriesRows() {
-    const shows = { part: (value) => `${Math.round(100 * value)} %`, bytes: (value) => amount(value, 'bytes'), 'bytes/s': (value) => `${amount(value, 'bytes')}/s`, '/s': shortNumber };
+    const shows = { part: (value) => `${Math.round(100 * value)} %`, bytes: (value) => amount(value, 'bytes'), 'bytes/s': (value) => `${amount(value, 'bytes')}/s` };
+    const show = (unit) => (value) => (shows[unit] ?? shortNumber)(value).replace(/\.0+(?= )/, '');
     return this.line.series.map(({ title, unit, points, name }, index) => this.chartRow([element('b', { 'data-series': name }, sayText(title))], SERIES_HEIGHT,
-      [{ values: points.map(([, value]) => value), color: 'series-0', isFilled: true }], shows[unit] ?? shortNumber, points.map(([ns]) => ns / 1e9),
-      index === this.line.series.length - 1));
+      [{ values: points.map(([, value]) => value), color: 'series-0', isFilled: true }], { show: show(unit), incrs: unit.startsWith('bytes') ? BYTE_STEPS_UP : undefined,
+        xs: points.map(([ns]) => ns / 1e9), hasAxis: index === this.line.series.length - 1 }));
   }
 
   // ---- Drawing.
@@ -377,8 +382,9 @@ export class Times {
   showSelection() {
     const { selection } = this;
     const shown = (us) => String(Number((us / 1e6).toFixed(3)));
-    this.fromInput.value = selection === null ? '' : shown(selection.fromUs);
-    this.toInput.value = selection === null ? '' : shown(selection.toUs);
+    // The ends of the time line are placeholders.
+    this.fromInput.value = selection === null || selection.fromUs === 0 ? '' : shown(selection.fromUs);
+    this.toInput.value = selection === null || selection.toUs === this.lengthUs ? '' : shown(selection.toUs);
     this.fromInput.placeholder = '0';
     this.toInput.placeholder = shown(this.lengthUs);
     this.whole.disabled = selection === null;
@@ -408,24 +414,23 @@ export class Times {
     const { line, selection } = this;
     const inside = selection === null ? line.columns : columnsOf(line, selection.fromUs, selection.toUs);
     const known = new Set(inside);
-    const parts = selection === null ? [['range.whole', inside]]
-      : [['range.selected', inside], ['range.rest', line.columns.filter((column) => !known.has(column))], ['range.whole', line.columns]];
+    const parts = [['range.selected', selection === null ? [] : inside], ['range.rest', selection === null ? [] : line.columns.filter((column) => !known.has(column))],
+      ['range.whole', line.columns]];
     const heads = ['range.time', 'range.requests', 'range.rate', 'range.errors'].map((key) => said(key, 'th', { scope: 'col' }));
     const percentiles = RANGE_PERCENTILES.map((part) => element('th', { scope: 'col' }, `p${Number((100 * part).toFixed(1))}`));
     const rows = parts.map(([key, columns]) => {
       const { seconds, completed, errors, percentiles: values, maxNs } = figuresOf(line, columns);
-      const cells = [`${seconds.toFixed(1)} s`, completed.toLocaleString('en-US'), `${shortNumber(seconds > 0 ? completed / seconds : 0)}/s`, errors.toLocaleString('en-US'),
+      const cells = columns.length === 0 ? Array.from({ length: RANGE_PERCENTILES.length + 5 }, () => '\u2013') : [`${seconds.toFixed(1)} s`, completed.toLocaleString('en-US'), `${shortNumber(seconds > 0 ? completed / seconds : 0)}/s`, errors.toLocaleString('en-US'),
         ...values.map((ns) => (ns === null ? '\u2013' : amount(ns, 'time'))), amount(maxNs, 'time')];
-      const made = element('tr', { 'data-range': key }, said(key, 'th', { scope: 'row', class: 'words' }), ...cells.map((text) => element('td', {}, text)));
+      const made = element('tr', { 'data-range': key }, said(key, 'th', { scope: 'row', class: 'words' }), ...cells.map((text) => element('td', { class: columns.length === 0 ? 'zero' : '' }, text)));
       // The exact figures, for programs.
       made.dataset.figures = JSON.stringify({ completed, errors, percentiles: values, maxNs });
       return made;
     });
     const events = selection === null ? [] : line.lanes.map(({ name, spans }) => [name, spans.filter(([start, end]) => start < selection.toUs * 1e3 && end > selection.fromUs * 1e3).length])
       .filter(([, count]) => count > 0).map(([name, count]) => `${name} ${count}`);
-    byId('range').replaceChildren(said(selection === null ? 'range.none' : 'range', 'h3'),
-      element('div', { class: 'wide', tabindex: '0' }, element('table', {}, element('thead', {}, element('tr', {}, element('th', {}), ...heads, ...percentiles, element('th', { scope: 'col' }, 'max'))),
+    byId('range').replaceChildren(element('div', { class: 'wide', tabindex: '0' }, element('table', {}, element('thead', {}, element('tr', {}, element('th', {}), ...heads, ...percentiles, element('th', { scope: 'col' }, 'max'))),
         element('tbody', {}, ...rows))),
-      ...(events.length === 0 ? [] : [element('p', { class: 'note' }, said('range.events'), `: ${events.join(', ')}`)]), said('range.note', 'p', { class: 'note' }));
+      element('p', { class: 'note' }, ...(events.length === 0 ? [] : [said('range.events'), `: ${events.join(', ')}. `]), said(selection === null ? 'range.none' : 'range.note')));
   }
 }

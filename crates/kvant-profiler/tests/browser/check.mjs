@@ -7,7 +7,7 @@
 
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ProfilePage, launch } from './page.mjs';
+import { ProfilePage, launch, runChecks } from './page.mjs';
 import { additions } from './additions.mjs';
 import { takePictures } from './pictures.mjs';
 import { has, notSampled, readRecordings, total, weight } from './truth.mjs';
@@ -19,7 +19,7 @@ const pagePath = join(dir, 'made-up.html');
 const differencePath = join(dir, 'made-up-difference.html');
 const [base, other] = await readRecordings(join(dir, 'made-up.json'));
 
-let problems = [];
+const problems = [];
 let checkedCount = 0;
 
 function expect(what, isTrue) {
@@ -283,29 +283,8 @@ const CHECKS = {
 const more = additions({ dir, base, other, expect, expectNear });
 
 const browser = await launch();
-let failedCount = 0;
-for (const [name, check] of [...Object.entries(CHECKS), ...Object.entries(more), ['pictures', (open) => takePictures(open, dir)]]) {
-  if (!name.includes(wanted)) {
-    continue;
-  }
-  const pages = [];
-  problems = [];
-  try {
-    await check(async (...details) => {
-      pages.push(await ProfilePage.open(browser, ...details));
-      return pages.at(-1);
-    });
-  } catch (error) {
-    problems.push(error.stack);
-  }
-  for (const page of pages) {
-    problems.push(...page.problems);
-    await page.close();
-  }
-  console.log(`${problems.length === 0 ? 'ok' : 'FAILED'}: ${name}`);
-  problems.slice(0, 20).forEach((problem) => console.log(`  ${problem}`));
-  failedCount += problems.length === 0 ? 0 : 1;
-}
+const all = [...Object.entries(CHECKS), ...Object.entries(more), ['pictures', (open) => takePictures(open, dir)]];
+const failedCount = await runChecks(all, wanted, (...details) => ProfilePage.open(browser, ...details), () => problems.splice(0));
 await browser.close();
 console.log(`${checkedCount} figures compared, ${failedCount} checks failed`);
 process.exit(failedCount === 0 ? 0 : 1);

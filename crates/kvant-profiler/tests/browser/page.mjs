@@ -12,24 +12,75 @@ export function launch() {
   });
 }
 
-export class ProfilePage {
-  static async open(browser, file, settings = {}) {
-    const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...settings });
-    const url = pathToFileURL(file).href;
-    const problems = [];
-    await context.route('**/*', (route) => {
-      if (route.request().url() === url) {
-        return route.continue();
-      }
-      problems.push(`request for ${route.request().url()}`);
-      return route.abort();
+// Opens a file and waits until `isReady()` is true in it.
+export async function openFile(browser, file, isReady, settings = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...settings });
+  const url = pathToFileURL(file).href;
+  const problems = [];
+  await context.route('**/*', (route) => {
+    if (route.request().url() === url) {
+      return route.continue();
+    }
+    problems.push(`request for ${route.request().url()}`);
+    return route.abort();
+  });
+  const page = await context.newPage();
+  page.on('console', (message) => problems.push(`console ${message.type()}: ${message.text()}`));
+  page.on('pageerror', (error) => problems.push(`error: ${error.message}`));
+  page.on('requestfailed', (request) => problems.push(`failed: ${request.url()}`));
+  await page.goto(url);
+  await page.waitForFunction(isReady);
+  return { context, page, problems };
+}
+
+// The number of colours on a canvas.
+export function colorsOf(page, selector) {
+  return page.locator(selector).first().evaluate((canvas) => {
+    const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', { willReadFrequently: true });
+    copy.drawImage(canvas, 0, 0);
+    const { data } = copy.getImageData(0, 0, canvas.width, canvas.height);
+    const words = new Uint32Array(data.buffer);
+    const seen = new Set(words);
+    seen.delete(0);
+    return seen.size;
+  });
+}
+
+const CHECK_MS_MAX = 180_000;
+
+// Runs checks, each a function of `open`, and prints what is wrong; returns the number of those that
+// failed. `problems()` takes what a check has found.
+export async function runChecks(checks, wanted, openOne, problems) {
+  let failedCount = 0;
+  for (const [name, check] of checks.filter(([name]) => name.includes(wanted))) {
+    const pages = [];
+    const found = [];
+    const isLate = new Promise((resolve, reject) => {
+      setTimeout(() => reject(new Error(`not done after ${CHECK_MS_MAX} ms`)), CHECK_MS_MAX).unref();
     });
-    const page = await context.newPage();
-    page.on('console', (message) => problems.push(`console ${message.type()}: ${message.text()}`));
-    page.on('pageerror', (error) => problems.push(`error: ${error.message}`));
-    page.on('requestfailed', (request) => problems.push(`failed: ${request.url()}`));
-    await page.goto(url);
-    await page.waitForFunction(() => document.getElementById('summary').textContent !== '');
+    try {
+      await Promise.race([isLate, check(async (...details) => {
+        pages.push(await openOne(...details));
+        return pages.at(-1);
+      })]);
+    } catch (error) {
+      found.push(error.stack);
+    }
+    found.unshift(...problems());
+    for (const page of pages) {
+      found.push(...page.problems);
+      await page.context.close();
+    }
+    console.log(`${found.length === 0 ? 'ok' : 'FAILED'}: ${name}`);
+    found.slice(0, 20).forEach((problem) => console.log(`  ${problem}`));
+    failedCount += found.length === 0 ? 0 : 1;
+  }
+  return failedCount;
+}
+
+export class ProfilePage {
+  static async open(browser, file, settings) {
+    const { context, page, problems } = await openFile(browser, file, () => document.getElementById('summary').textContent !== '', settings);
     return new ProfilePage(context, page, problems);
   }
 
@@ -67,17 +118,8 @@ export class ProfilePage {
     return this.page.locator('#summary').textContent();
   }
 
-  // The number of colours on a canvas.
   colors(selector) {
-    return this.page.locator(selector).first().evaluate((canvas) => {
-      const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', { willReadFrequently: true });
-      copy.drawImage(canvas, 0, 0);
-      const { data } = copy.getImageData(0, 0, canvas.width, canvas.height);
-      const words = new Uint32Array(data.buffer);
-      const seen = new Set(words);
-      seen.delete(0);
-      return seen.size;
-    });
+    return colorsOf(this.page, selector);
   }
 
   async search(text) {
