@@ -97,7 +97,7 @@ export class Curves {
     const data = joined(lines.map(({ curve, field }) => this.table(curve, field)));
     return [{
       padding: [10, 14, 0, 0],
-      scales: { x: { time: false, range: (plot, min, max) => [0, max * 1.03] }, y: { distr: 3 } },
+      scales: { x: { time: false, range: (plot, min, max) => [0, max * 1.03] }, y: { distr: 3, range: (plot, min, max) => [min * 0.7, max * 1.5] } },
       axes: [
         axis({ size: 28, label: say('curves.offered'), values: (plot, splits) => splits.map(shortNumber), space: 60 }),
         axis({ size: 64, filter: decades, values: timeLabels }),

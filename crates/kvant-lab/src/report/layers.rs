@@ -44,7 +44,10 @@ fn layer_table(layers: &Layers, words: &Words) -> String {
         format!("<td>{}<small>{:.1} %</small></td>", show(value), 100.0 * value / whole)
     };
     let bar = |value: f64, most: f64| {
-        let part = if most > 0.0 { 100.0 * value / most } else { 0.0 };
+        if value == 0.0 {
+            return "<td></td>".to_owned();
+        }
+        let part = 100.0 * value / most;
         format!("<td class=\"words\"><span class=\"bar\" style=\"--part:{part:.1}%\"></span></td>")
     };
     let waits_sum: f64 = layers.rows.iter().map(waited).sum();

@@ -39,7 +39,7 @@ pub(super) fn bar(report: &Report, words: &Words) -> String {
 pub(super) fn verdict(report: &Report, words: &Words) -> String {
     let run = &report.run;
     let mut facts = vec![format!("<code>{}</code>", escape(&run.plan))];
-    facts.push(escape(&timestamp::format(run.started_wall_ms)));
+    facts.push(escape(&minute(run.started_wall_ms)));
     if let Some(ended_ms) = run.ended_wall_ms {
         let minutes = ended_ms.saturating_sub(run.started_wall_ms) as f64 / 60_000.0;
         facts.push(format!("{minutes:.0} {}", words.say("minutes")));
@@ -74,6 +74,13 @@ pub(super) fn verdict(report: &Report, words: &Words) -> String {
         + "<noscript><p class=\"note\">"
         + &words.say("without_script")
         + "</p></noscript></section>\n"
+}
+
+/// A wall time without seconds.
+fn minute(wall_ms: u64) -> String {
+    let text = timestamp::format(wall_ms);
+    let (date, time) = text.split_once('T').unwrap_or((&text, ""));
+    format!("{date} {} UTC", time.get(..5).unwrap_or_default())
 }
 
 /// The best of the highest rates of each subject and workload.

@@ -89,7 +89,7 @@ export class Spectra {
     return [{
       padding: [10, 18, 0, 0],
       scales: { x: { time: false, distr: 3, range: () => [1, end * 1.15] },
-        y: this.isLogarithmic ? { distr: 3 } : { range: (plot, min, max) => [0, max * 1.05] } },
+        y: this.isLogarithmic ? { distr: 3, range: (plot, min, max) => [min * 0.7, max * 1.5] } : { range: (plot, min, max) => [0, max * 1.05] } },
       axes: [
         axis({ size: 28, label: say('spectra.x'), splits: () => Array.from({ length: Math.ceil(Math.log10(end)) + 1 }, (_, index) => 10 ** index),
           filter: (plot, splits) => splits.filter(isDecade), values: (plot, splits) => splits.map(percentileLabel), space: 40 }),

@@ -6,8 +6,8 @@ use super::numbers::{number, time};
 use crate::model::{Measured, Report, Sweep};
 use std::fmt::Write;
 
-/// From this part of the scale on, text is drawn in the other colour.
-const STRONG_PART: f64 = 0.55;
+/// From this part of the scale on, text is drawn in the other colour: there both contrast equally.
+const STRONG_PART: f64 = 0.68;
 
 /// All sweeps.
 pub(super) fn sweeps(report: &Report, words: &Words) -> String {

@@ -12,7 +12,7 @@ export async function takePictures(open, dir, drag) {
         const { page } = await open(join(dir, `${language}.html`), { viewport: { width, height }, colorScheme });
         const path = (what) => join(pictures, `lab-${what}-${language === 'report' ? 'en' : 'ru'}-${width}-${colorScheme}.png`);
         await page.screenshot({ path: path('top') });
-        await page.addStyleTag({ content: '#bar { position: static !important; }' });
+        await page.addStyleTag({ content: '#bar { position: static !important; } section { content-visibility: visible !important; }' });
         for (const section of ['curves', 'spectra', 'figures', 'comparisons', 'sweeps', 'known', 'layers', 'observations']) {
           await page.locator(`#${section}`).screenshot({ path: path(section) });
         }

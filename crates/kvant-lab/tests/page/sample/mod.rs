@@ -321,7 +321,7 @@ fn curves(run: &Run) -> Vec<Curve> {
             workload: case.workload.clone(),
             points: parts.into_iter().enumerate().map(point).collect(),
             usl: (case.workload == "get-existing").then_some(Usl {
-                lambda: 9_400.0,
+                lambda: 9_400.0 / factor,
                 sigma: 0.09,
                 kappa: 0.0011,
                 r2: 0.991,
@@ -445,6 +445,7 @@ fn sweeps(run: &Run) -> Vec<Sweep> {
 /// A response and a service spectrum.
 fn spectra(case: &Case) -> Vec<Spectrum> {
     let factor = if case.subject == "pool" { 1.25 } else { 1.0 };
+    let factor = if case.workload == "put-random" { factor } else { 0.55 * factor };
     let count = (0.8 * rate_max(case)) as u64 * SECONDS;
     let spectrum = |what: &str, scale: f64| {
         let mut points = vec![(1.0, 42_000)];
@@ -459,8 +460,11 @@ fn spectra(case: &Case) -> Vec<Spectrum> {
     vec![spectrum("response", 1.0), spectrum("service", 0.82)]
 }
 
+/// Activity, stage, CPU time, bytes, waits.
+type LayerFigures = (&'static str, &'static str, f64, f64, &'static [(&'static str, f64)]);
+
 fn layers(case: &Case) -> Layers {
-    let rows: &[(&str, &str, f64, f64, &[(&str, f64)])] = &[
+    let rows: &[LayerFigures] = &[
         ("put", "parse", 3_100.0, 64.0, &[]),
         ("put", "queue", 900.0, 0.0, &[("backpressure", 18_000.0)]),
         ("put", "memtable", 9_800.0, 1_140.0, &[("contention", 2_300.0)]),
@@ -471,16 +475,13 @@ fn layers(case: &Case) -> Layers {
         ("profiler", "none", 380.0, 0.0, &[]),
     ];
     let factor = if case.subject == "pool" { 1.25 } else { 1.0 };
-    let row =
-        |&(activity, stage, cpu_ns, bytes, waits): &(&str, &str, f64, f64, &[(&str, f64)])| {
-            LayerRow {
-                activity: activity.to_owned(),
-                stage: stage.to_owned(),
-                cpu_ns: cpu_ns * factor,
-                allocated_bytes: bytes,
-                waits_ns: waits.iter().map(|(kind, ns)| ((*kind).to_owned(), *ns)).collect(),
-            }
-        };
+    let row = |&(activity, stage, cpu_ns, bytes, waits): &LayerFigures| LayerRow {
+        activity: activity.to_owned(),
+        stage: stage.to_owned(),
+        cpu_ns: cpu_ns * factor,
+        allocated_bytes: bytes,
+        waits_ns: waits.iter().map(|(kind, ns)| ((*kind).to_owned(), *ns)).collect(),
+    };
     Layers { case: case.id, attempt: case.id as u32 + 1, rows: rows.iter().map(row).collect() }
 }
 
