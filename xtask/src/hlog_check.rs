@@ -53,7 +53,7 @@ fn made_up_run() -> Result<Vec<PathBuf>, String> {
 }
 
 /// A Python that has the packages; installed if there is none with these versions.
-fn python() -> Result<PathBuf, String> {
+pub(crate) fn python() -> Result<PathBuf, String> {
     let dir = process::target_dir()?.join("hlog-check/python");
     let (python, stamp) = (dir.join("bin/python"), dir.join("requirements"));
     if std::fs::read_to_string(&stamp).is_ok_and(|found| found == REQUIREMENTS) {

@@ -1,9 +1,9 @@
 //! `cargo xtask lab-check`: opens pages of the lab in a browser.
 //!
-//! Chromium, driven by Playwright's library, opens pages of made-up reports: light and dark, wide and
-//! narrow, in both languages, without scripts. They must be small, draw in a second, load nothing,
-//! agree with sums of the report and of its recordings, and be usable by keys. Screenshots stay in
-//! `target/lab-check/pictures`.
+//! Chromium, driven by Playwright's library, opens pages of made-up reports: light and dark, wide
+//! and narrow, in both languages, without scripts. They must be small, draw in a second, load
+//! nothing, agree with sums of the report and of its recordings, and be usable by keys. Screenshots
+//! stay in `target/lab-check/pictures`.
 
 use crate::browser;
 use crate::process::{self, Verdict};

@@ -10,6 +10,7 @@ mod bench;
 mod browser;
 mod hlog_check;
 mod lab_check;
+mod lab_figures;
 mod process;
 mod profile_check;
 mod profile_soak;
@@ -34,6 +35,7 @@ const CHORES: &[Chore] = &[
     (hlog_check::command, hlog_check::run),
     (profile_check::command, profile_check::run),
     (lab_check::command, lab_check::run),
+    (lab_figures::command, lab_figures::run),
     (bench::command, bench::run),
 ];
 

@@ -1,5 +1,5 @@
 use super::*;
-use kvant_env::clock::MockClock;
+use kvant_env::testing::MockClock;
 use std::fs;
 use std::path::{Path, PathBuf};
 
