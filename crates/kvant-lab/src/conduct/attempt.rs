@@ -37,6 +37,8 @@ pub(super) struct Done {
     pub(super) maximum: Option<f64>,
     /// The most important figures in a line.
     pub(super) figures: String,
+    /// Whether no other try can do better.
+    pub(super) is_final: bool,
 }
 
 /// Runs an attempt.
@@ -50,7 +52,7 @@ pub(super) fn run(
     dir: &AttemptDir,
     progress: &mut Progress,
 ) -> Result<Done, Problem> {
-    let task = tasks::task(order).map_err(Problem::Subject)?;
+    let task = tasks::task(order).map_err(Problem::Case)?;
     let resolved = order.resolved;
     let observer = Observer::start(Scope {
         proc: context.options.proc.clone(),
@@ -106,6 +108,7 @@ pub(super) fn run(
         rate_per_s: task.rate_per_s(),
         maximum: measured.maximum(),
         figures: measured.figures(),
+        is_final: false,
     })
 }
 

@@ -43,6 +43,9 @@ pub(super) struct Context<'a> {
 pub(super) enum Problem {
     /// The subject failed, in words that follow its name. Other subjects may go on.
     Subject(String),
+    /// The case cannot be run, whatever the subject does: there is no maximum that its rate is a
+    /// share of.
+    Case(String),
     /// The run is to end.
     Stopped,
     /// The run cannot go on.

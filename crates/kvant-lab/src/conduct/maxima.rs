@@ -14,6 +14,9 @@ struct Found {
     case: usize,
     repeat: u32,
     per_s: f64,
+    /// Whether the attempt was disturbed. Its maximum is in no figure, but a rate may be planned
+    /// by it if there is no better one.
+    is_disturbed: bool,
 }
 
 /// A case and its repeat within a plan.
@@ -26,8 +29,8 @@ pub(super) struct OfCase<'a> {
 }
 
 impl Maxima {
-    pub(super) fn add(&mut self, case: usize, repeat: u32, per_s: f64) {
-        self.found.push(Found { case, repeat, per_s });
+    pub(super) fn add(&mut self, case: usize, repeat: u32, per_s: f64, is_disturbed: bool) {
+        self.found.push(Found { case, repeat, per_s, is_disturbed });
     }
 
     /// Requests per second of a planned rate of `case`; otherwise why it is unknown.
@@ -54,11 +57,17 @@ impl Maxima {
         least.unwrap_or_else(|| Err("no phase before it finds a maximum".to_owned()))
     }
 
-    /// Of the same repeat, else the median of the others.
+    /// Of the same repeat, else the median of the others; of disturbed attempts only if there are
+    /// no others.
     fn of(&self, case: usize, repeat: u32) -> Option<f64> {
-        let found = || self.found.iter().filter(|found| found.case == case);
-        let same = found().rfind(|found| found.repeat == repeat);
-        same.map(|found| found.per_s).or_else(|| median(found().map(|found| found.per_s)))
+        let of = |is_disturbed: bool| {
+            let is_of =
+                move |found: &&Found| found.case == case && found.is_disturbed == is_disturbed;
+            let found = || self.found.iter().filter(is_of);
+            let same = found().rfind(|found| found.repeat == repeat).map(|found| found.per_s);
+            same.or_else(|| median(found().map(|found| found.per_s)))
+        };
+        of(false).or_else(|| of(true))
     }
 }
 

@@ -127,7 +127,7 @@ pub fn run(
         (Err(Problem::Stopped), _) => {
             (RunState::Interrupted { reason: "it was interrupted".to_owned() }, None)
         }
-        (Err(Problem::Subject(why)), _) => {
+        (Err(Problem::Subject(why) | Problem::Case(why)), _) => {
             let reason = why.clone();
             (RunState::Interrupted { reason }, Some(Error::invalid(why)))
         }

@@ -62,9 +62,14 @@ impl<'a> Runner<'a> {
         progress: &'a mut Progress,
     ) -> Result<Runner<'a>> {
         let mut maxima = Maxima::default();
-        for attempt in attempts.iter().filter(|attempt| attempt.verdict == AttemptVerdict::Valid) {
+        for attempt in &attempts {
+            let is_disturbed = match &attempt.verdict {
+                AttemptVerdict::Valid => false,
+                AttemptVerdict::Disturbed(_) => true,
+                AttemptVerdict::Failed(_) | AttemptVerdict::CutShort(_) => continue,
+            };
             if let Some(per_s) = recorded_maximum(context, &run, attempt)? {
-                maxima.add(attempt.case, attempt.repeat, per_s);
+                maxima.add(attempt.case, attempt.repeat, per_s, is_disturbed);
             }
         }
         let further_tries = attempts.iter().filter(|attempt| attempt.try_count > 1).count() as u32;
@@ -126,9 +131,9 @@ impl<'a> Runner<'a> {
             if try_count > 1 {
                 self.further_tries += 1;
             }
-            let verdict = self.attempt(case, &resolved, repeat, try_count)?;
+            let done = self.attempt(case, &resolved, repeat, try_count)?;
             let tries_max = self.further_tries_max();
-            let is_over = match &verdict {
+            let is_over = match &done.verdict {
                 AttemptVerdict::Valid => true,
                 AttemptVerdict::CutShort(_) if self.context.stop.is_requested() => {
                     return Err(Problem::Stopped);
@@ -136,7 +141,8 @@ impl<'a> Runner<'a> {
                 AttemptVerdict::Disturbed(_)
                 | AttemptVerdict::Failed(_)
                 | AttemptVerdict::CutShort(_) => {
-                    try_count >= TRIES_MAX
+                    done.is_final
+                        || try_count >= self.tries_max(case)
                         || self.further_tries >= tries_max
                         || self.left_out.contains(&case.subject)
                 }
@@ -154,7 +160,7 @@ impl<'a> Runner<'a> {
         resolved: &Resolved,
         repeat: u32,
         try_count: u32,
-    ) -> std::result::Result<AttemptVerdict, Problem> {
+    ) -> std::result::Result<Done, Problem> {
         let context = self.context;
         let number = self.attempts.iter().map(|attempt| attempt.number).max().unwrap_or(0) + 1;
         let dir = context.run_dir.attempt(number)?;
@@ -181,7 +187,8 @@ impl<'a> Runner<'a> {
         }
         let done = match done {
             Ok(done) => done,
-            Err(Problem::Subject(why)) => Done::failed(format!("{}: {why}", case.subject)),
+            Err(Problem::Subject(why)) => Done::failed(format!("{}: {why}", case.subject), false),
+            Err(Problem::Case(why)) => Done::failed(why, true),
             // The directory stays, without a line in the journal; a resumed run uses it again.
             Err(problem) => return Err(problem),
         };
@@ -200,24 +207,27 @@ impl<'a> Runner<'a> {
         context.run_dir.append(&attempt)?;
         self.attempts.push(attempt);
         self.note(case, repeat, &done);
-        Ok(done.verdict)
+        Ok(done)
     }
 
     /// Remembers what an attempt found and says it.
     fn note(&mut self, case: &Case, repeat: u32, done: &Done) {
+        let is_disturbed = matches!(done.verdict, AttemptVerdict::Disturbed(_));
+        if let Some(per_s) = done.maximum
+            && (is_disturbed || done.verdict == AttemptVerdict::Valid)
+        {
+            self.maxima.add(case.id, repeat, per_s, is_disturbed);
+        }
         let failures = self.failures.entry(case.subject.clone()).or_default();
         let result = match &done.verdict {
             AttemptVerdict::Valid => {
                 *failures = 0;
-                if let Some(per_s) = done.maximum {
-                    self.maxima.add(case.id, repeat, per_s);
-                }
                 done.figures.clone()
             }
             AttemptVerdict::Disturbed(why) => format!("disturbed, does not count: {why}"),
             AttemptVerdict::CutShort(why) => format!("cut short: {why}"),
             AttemptVerdict::Failed(why) => {
-                *failures += 1;
+                *failures += u32::from(!done.is_final);
                 if *failures >= FAILURES_MAX {
                     self.left_out.insert(case.subject.clone());
                 }
@@ -276,11 +286,20 @@ impl<'a> Runner<'a> {
         let is_final = |attempt: &Attempt| match attempt.verdict {
             AttemptVerdict::Valid => true,
             AttemptVerdict::Disturbed(_) | AttemptVerdict::Failed(_) => {
-                attempt.try_count >= TRIES_MAX
+                attempt.try_count >= self.tries_max(case)
             }
             AttemptVerdict::CutShort(_) => false,
         };
         of_case().any(is_final)
+    }
+
+    /// Tries of a case in a repeat. A search repeats its disturbed steps itself.
+    fn tries_max(&self, case: &Case) -> u32 {
+        match (case.kind, self.run.shortened.is_empty()) {
+            (PhaseKind::FindMax, true) => TRIES_MAX - 1,
+            (PhaseKind::FindMax, false) => 1,
+            _ => TRIES_MAX,
+        }
     }
 
     fn further_tries_max(&self) -> u32 {
@@ -300,13 +319,14 @@ impl<'a> Runner<'a> {
 }
 
 impl Done {
-    fn failed(why: String) -> Done {
+    fn failed(why: String, is_final: bool) -> Done {
         Done {
             verdict: AttemptVerdict::Failed(why),
             measure_start_ns: None,
             rate_per_s: None,
             maximum: None,
             figures: String::new(),
+            is_final,
         }
     }
 }

@@ -36,7 +36,7 @@ fn a_share_is_of_the_same_repeat_else_of_the_median() {
     let (search, case) = (at(&cases, "a", "max", "2"), at(&cases, "a", "own", "2"));
     let mut maxima = Maxima::default();
     for (repeat, per_s) in [(1, 1_000.0), (2, 3_000.0), (3, 2_000.0)] {
-        maxima.add(search, repeat, per_s);
+        maxima.add(search, repeat, per_s, false);
     }
     let share = PlannedRate::Share { part: 0.8, of: MaximumOf::Own };
     let of_case = |repeat| OfCase { plan: &plan, cases: &cases, case: &cases[case], repeat };
@@ -53,10 +53,13 @@ fn the_least_maximum_needs_all_subjects() {
     let case = at(&cases, "a", "own", "1");
     let of_case = OfCase { plan: &plan, cases: &cases, case: &cases[case], repeat: 1 };
     let mut maxima = Maxima::default();
-    maxima.add(at(&cases, "a", "max", "1"), 1, 1_000.0);
+    maxima.add(at(&cases, "a", "max", "1"), 1, 1_000.0, false);
     let missing = maxima.maximum(&MaximumOf::Least, &of_case).unwrap_err();
     assert_eq!(missing, "there is no maximum of b with get");
-    maxima.add(at(&cases, "b", "max", ""), 1, 600.0);
+    maxima.add(at(&cases, "b", "max", ""), 1, 600.0, true);
     assert_eq!(maxima.maximum(&MaximumOf::Least, &of_case), Ok(600.0));
     assert_eq!(maxima.maximum(&MaximumOf::Own, &of_case), Ok(1_000.0));
+    // A disturbed maximum gives way to the first that is not.
+    maxima.add(at(&cases, "b", "max", ""), 2, 800.0, false);
+    assert_eq!(maxima.maximum(&MaximumOf::Least, &of_case), Ok(800.0));
 }
