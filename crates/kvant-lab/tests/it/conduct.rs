@@ -124,6 +124,7 @@ fn a_run_leaves_all_files_of_its_attempts() {
         previous_end_ns = attempt.end_ns;
         check_files(&dir, attempt, &written);
     }
+    check_share(&dir, &attempts);
 }
 
 /// The files of an attempt agree with each other.
@@ -157,19 +158,14 @@ fn check_files(dir: &TempDir, attempt: &Attempt, run: &Run) {
     assert!((measured_s - logged_s).abs() < 0.25, "{measured_s} s, {logged_s} s in the log");
 }
 
-#[test]
-fn a_share_is_of_the_maximum_that_was_found() {
-    let (dir, server) = (TempDir::new(), Server::start());
-    let (plan, machine) = (plan(PLAN, &server), calm(&dir));
-    let ended = run(&plan, &dir, &machine, &Stop::default(), false, &mut Progress::none()).unwrap();
+/// The rate that was held is a share of the maximum of the same repeat.
+fn check_share(dir: &TempDir, attempts: &[Attempt]) {
     let found = |attempt: &&Attempt| attempt.case == 0 && attempt.verdict == AttemptVerdict::Valid;
-    let closed =
-        ended.attempts.iter().find(found).expect("a closed loop is not judged by lateness");
+    let closed = attempts.iter().find(found).expect("a closed loop is not judged by lateness");
     let files = dir.0.join("run/attempts").join(format!("{:04}", closed.number));
     let json: serde_json::Value = read(&files.join("load.json"));
     let maximum = json["phases"][0]["rate_achieved_per_s"].as_f64().unwrap();
-    let held = ended
-        .attempts
+    let held = attempts
         .iter()
         .find(|attempt| attempt.case == 1 && attempt.repeat == closed.repeat)
         .unwrap();

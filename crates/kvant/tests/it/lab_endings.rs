@@ -60,6 +60,15 @@ impl LabRun {
         run
     }
 
+    /// Runs what is missing.
+    fn resume(&mut self) {
+        let mut command = kvant();
+        command.args(["lab", "run", "plan.toml", "--quiet", "--resume", "run"]);
+        let status = command.current_dir(&self.dir).stdout(Stdio::null()).status();
+        // 1: others have disturbed all of it.
+        assert!(matches!(status.expect("it runs").code(), Some(0 | 1)));
+    }
+
     fn signal(&self, name: &str) {
         let status = Command::new("kill").args([name, &self.child.id().to_string()]).status();
         status.expect("kill(1) exists");
@@ -139,7 +148,11 @@ fn sigint_ends_a_run_with_what_was_measured() {
         let state = run.check();
         println!("SIGINT after {moment:?}: {state}");
         match state.as_str() {
-            "interrupted" => assert_eq!(code, Some(0), "{}", run.stderr()),
+            "interrupted" => {
+                assert_eq!(code, Some(0), "{}", run.stderr());
+                run.resume();
+                assert_eq!(run.check(), "complete", "{}", run.stderr());
+            }
             "complete" => {}
             other => panic!("{other}: {}", run.stderr()),
         }
