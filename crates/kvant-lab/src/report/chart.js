@@ -51,7 +51,7 @@ export function axis(details) {
     labelFont: FONT,
     labelSize: 18,
     labelGap: 0,
-    grid: { stroke: themeColor('grid'), width: 1, ...(details.filter === undefined ? {} : { filter: details.filter }) },
+    grid: { stroke: themeColor('grid'), width: 1 },
     ticks: { show: false },
     ...details,
   };
@@ -66,14 +66,13 @@ export function shortNumber(value) {
   return `${Number((value / factor).toPrecision(3))}${unit}`;
 }
 
-// The labels of a logarithmic axis of times: only decades.
-export function decades(plot, splits) {
-  return splits.map((value) => (isDecade(value) ? value : null));
-}
-
-export function isDecade(value) {
-  const log = Math.log10(value);
-  return Math.abs(log - Math.round(log)) < 1e-6;
+// A logarithmic axis of times with labels at powers of ten.
+export function decadeAxis(details) {
+  return axis({ ...details, values: timeLabels, filter: (plot, splits) => splits, splits: (plot, index, min, max) => {
+    const first = Math.ceil(Math.log10(min) - 1e-9);
+    const count = Math.floor(Math.log10(max) + 1e-9) - first + 1;
+    return Array.from({ length: Math.max(0, count) }, (_, number) => 10 ** (first + number));
+  } });
 }
 
 export function timeLabels(plot, splits) {

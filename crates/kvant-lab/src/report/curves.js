@@ -4,7 +4,7 @@
 import { themeColor } from '../front/colors.js';
 import { byId, element, select } from '../front/controls.js';
 import { amount } from '../front/format.js';
-import { Chart, axis, decades, joined, line, onPlot, seriesColor, shortNumber, timeLabels, tooltipHooks } from './chart.js';
+import { Chart, axis, decadeAxis, joined, line, onPlot, seriesColor, shortNumber, tooltipHooks } from './chart.js';
 import { onLanguageChange, said, say, sayText } from './say.js';
 
 const PERCENTILES = [
@@ -100,7 +100,7 @@ export class Curves {
       scales: { x: { time: false, range: (plot, min, max) => [0, max * 1.03] }, y: { distr: 3, range: (plot, min, max) => [min * 0.7, max * 1.5] } },
       axes: [
         axis({ size: 28, label: say('curves.offered'), values: (plot, splits) => splits.map(shortNumber), space: 60 }),
-        axis({ size: 64, filter: decades, values: timeLabels }),
+        decadeAxis({ size: 64 }),
       ],
       series: [{}, ...lines.map(({ curve, width, dash }) => line(this.colorOf(curve), { width, dash }))],
       cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
@@ -174,6 +174,7 @@ export class Curves {
     ctx.strokeStyle = this.colorOf(curve);
     ctx.fillStyle = this.colorOf(curve);
     ctx.lineWidth = 2 * devicePixelRatio;
+    ctx.setLineDash([]);
     for (const point of curve.points.filter((each) => each[field] > 0)) {
       const x = plot.valToPos(point.offered_per_s || point.achieved_per_s, 'x', true);
       const y = plot.valToPos(point[field], 'y', true);

@@ -1,6 +1,7 @@
 // The page's words in the chosen language.
 
 import { byId, element } from '../front/controls.js';
+import { setTranslation } from '../front/phrase.js';
 
 const WORDS = JSON.parse(byId('words').textContent);
 const languageListeners = [];
@@ -19,6 +20,9 @@ export function say(key) {
 export function sayName(prefix, name) {
   return `${prefix}.${name}` in WORDS ? say(`${prefix}.${name}`) : name;
 }
+
+// The texts of the front-end library.
+setTranslation((text) => sayName('phrase', text));
 
 // A text of the report.
 export function sayText({ en, ru }) {

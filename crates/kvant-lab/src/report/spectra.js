@@ -3,7 +3,7 @@
 import { themeColor } from '../front/colors.js';
 import { byId, element, select } from '../front/controls.js';
 import { amount } from '../front/format.js';
-import { Chart, axis, decades, isDecade, joined, line, onPlot, seriesColor, timeLabels, tooltipHooks } from './chart.js';
+import { Chart, axis, decadeAxis, joined, line, onPlot, seriesColor, timeLabels, tooltipHooks } from './chart.js';
 import { onLanguageChange, say, sayName } from './say.js';
 
 const SHOWN_MAX = 4;
@@ -92,8 +92,8 @@ export class Spectra {
         y: this.isLogarithmic ? { distr: 3, range: (plot, min, max) => [min * 0.7, max * 1.5] } : { range: (plot, min, max) => [0, max * 1.05] } },
       axes: [
         axis({ size: 28, label: say('spectra.x'), splits: () => Array.from({ length: Math.ceil(Math.log10(end)) + 1 }, (_, index) => 10 ** index),
-          filter: (plot, splits) => splits.filter(isDecade), values: (plot, splits) => splits.map(percentileLabel), space: 40 }),
-        axis({ size: 64, values: timeLabels, ...(this.isLogarithmic ? { filter: decades } : {}) }),
+          filter: (plot, splits) => splits, values: (plot, splits) => splits.map(percentileLabel), space: 40 }),
+        this.isLogarithmic ? decadeAxis({ size: 64 }) : axis({ size: 64, values: timeLabels }),
       ],
       series: [{}, ...shown.flatMap((spectrum) => [line(this.colorOf(spectrum), { width: 2.5 }), line(this.colorOf(spectrum), { width: 1, dash: [3, 3] })])],
       cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },

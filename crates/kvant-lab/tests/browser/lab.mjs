@@ -317,12 +317,14 @@ const CHECKS = {
     expect(`${heads}`, heads.every(isRussian));
     const said = await visibleTexts(page, '[data-say]:not([data-say^="figure."]):not(option)');
     expect('words in Russian', said.filter((text) => text !== '' && !isRussian(text)).length === 0);
+    const legend = await page.locator('#flames .legend').textContent();
+    expect(`the legend of the flame graph: ${legend}`, isRussian(legend) && !legend.includes('libraries'));
     const sentences = await visibleTexts(page, '.sentences p');
     expect('the verdict', sentences.length === 3 && sentences.every(isRussian));
     await drag(page, 2, 5);
     const figuresBefore = await rangeFigures(page, 'selected');
     await page.click('#language');
-    heads = await visibleTexts(page, 'h2, .sentences p, .row-title b, nav a, .note');
+    heads = await visibleTexts(page, 'h2, .sentences p, .row-title b, nav a, .note, #flames .legend span');
     expect(`${heads.filter(isRussian)}`, heads.length > 20 && !heads.some(isRussian));
     expect('the selection stays', (await rangeFigures(page, 'selected')).completed === figuresBefore.completed);
     expect('the document says its language', (await page.evaluate(() => document.documentElement.lang)) === 'en');

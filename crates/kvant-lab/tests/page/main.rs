@@ -159,10 +159,11 @@ fn the_words_of_scripts_are_in_the_table_of_words() {
     let page = page(&report());
     // Such as `say('times.case')` and `said('curves.law', 'figcaption')`.
     let mut checked = 0;
-    for call in ["say('", "said('", "'data-label': '"] {
+    let calls = [("say('", ""), ("said('", ""), ("'data-label': '", ""), ("phrase('", "phrase.")];
+    for (call, prefix) in calls {
         for part in page.split(call).skip(1) {
             let (key, _) = part.split_once('\'').expect("the end of the key");
-            assert!(words.contains_key(key), "{key}");
+            assert!(words.contains_key(&format!("{prefix}{key}")), "{key}");
             checked += 1;
         }
     }

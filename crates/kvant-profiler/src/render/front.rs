@@ -16,6 +16,7 @@ pub const STYLE: &str = include_str!("front/style.css");
 /// The modules. Each imports only from those before it; modules of a page follow.
 pub const SCRIPTS: &[&str] = &[
     include_str!("front/data.js"),
+    include_str!("front/phrase.js"),
     include_str!("front/format.js"),
     include_str!("front/fold.js"),
     include_str!("front/search.js"),

@@ -1,5 +1,7 @@
 // Numbers for display: three significant digits and a unit.
 
+import { phrase } from './phrase.js';
+
 const TIME_STEPS = [['s', 1e9], ['ms', 1e6], ['\u00b5s', 1e3], ['ns', 1]];
 const BYTE_STEPS = [['TiB', 2 ** 40], ['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10], ['B', 1]];
 
@@ -35,7 +37,7 @@ export function perSecond(value, view, seconds) {
   if (seconds <= 0) {
     return '';
   }
-  return view.unit === 'bytes' ? `${amount(value / seconds, 'bytes')}/s` : `${digits(value / seconds / 1e9)} ${view.rate}`;
+  return view.unit === 'bytes' ? `${amount(value / seconds, 'bytes')}/s` : `${digits(value / seconds / 1e9)} ${phrase(view.rate)}`;
 }
 
 // The same in short form, for comparisons.

@@ -4,6 +4,7 @@ import { NOT_SAMPLED, ORIGINS } from './data.js';
 import { amount, percent, rate } from './format.js';
 import { changeColor, newColor, originColor } from './colors.js';
 import { element } from './controls.js';
+import { phrase } from './phrase.js';
 
 // Smaller relative changes are shown as no change.
 const SAME = 0.05;
@@ -63,7 +64,8 @@ export class Meaning {
       lines.push(this.placeOf(node));
     }
     if (node.folded > 0) {
-      lines.push(`${node.folded === 1 ? '1 frame' : `up to ${node.folded} frames`} of libraries folded between this function and its caller`);
+      lines.push(node.folded === 1 ? phrase('1 frame of libraries folded between this function and its caller')
+        : phrase('up to {0} frames of libraries folded between this function and its caller', node.folded));
     }
     if (this.comparison === null) {
       lines.push(this.weights(node.total, node.self, root.total));
@@ -71,8 +73,8 @@ export class Meaning {
       lines.push(`A: ${this.weights(node.baseTotal, node.baseSelf, root.baseTotal)}`);
       lines.push(`B: ${this.weights(node.total, node.self, root.total)}`);
       lines.push(this.changeText(node));
-      const counts = `${node.baseSamples.toLocaleString('en-US')} and ${node.samples.toLocaleString('en-US')} samples`;
-      lines.push(this.isNoise(node) ? `within the noise of ${counts}` : counts);
+      const counts = phrase('{0} and {1} samples', node.baseSamples.toLocaleString('en-US'), node.samples.toLocaleString('en-US'));
+      lines.push(this.isNoise(node) ? phrase('within the noise of {0}', counts) : counts);
     }
     return [node.frame < 0 ? 'all' : frames.names[node.frame], ...lines];
   }
@@ -80,40 +82,41 @@ export class Meaning {
   placeOf(node) {
     const { names, files, origins } = this.frames;
     if (names[node.frame] === NOT_SAMPLED) {
-      return 'CPU time of the process, as the kernel accounts it, that no sample accounts for';
+      return phrase('CPU time of the process, as the kernel accounts it, that no sample accounts for');
     }
     const file = files[node.frame];
-    return `${file === '' ? '' : `${file}${lineOf(node)}, `}${ORIGINS[origins[node.frame]]}${this.isInlined(node) ? ', inlined' : ''}`;
+    return `${file === '' ? '' : `${file}${lineOf(node)}, `}${phrase(ORIGINS[origins[node.frame]])}${this.isInlined(node) ? `, ${phrase('inlined')}` : ''}`;
   }
 
   weights(total, self, whole) {
     const { unit } = this.view;
     const text = `${amount(total, unit)} (${percent(total, whole)})`;
     // In a reversed graph only the root level has a meaningful self weight.
-    return this.isReversed ? text : `${text}, self ${amount(self, unit)} (${percent(self, whole)})`;
+    return this.isReversed ? text : phrase('{0}, self {1}', text, `${amount(self, unit)} (${percent(self, whole)})`);
   }
 
   changeText(node) {
     const base = node.baseTotal / this.norms[0];
     const now = node.total / this.norms[1];
     const shown = (value) => (this.comparison.isPerTotal ? percent(value, 1) : rate(value, this.view.unit));
-    const factor = base === 0 ? 'new' : `${(now / base).toFixed(2)} times`;
+    const factor = base === 0 ? phrase('new') : phrase('{0} times', (now / base).toFixed(2));
     return `${shown(base)} \u2192 ${shown(now)}: ${factor}`;
   }
 
   legend() {
     const swatch = (color, text) => element('span', {}, element('span', { class: 'swatch', style: `background: ${color}` }), text);
-    const inlined = element('span', {}, element('i', {}, 'italic'), ': inlined');
+    const inlined = element('span', {}, element('i', {}, phrase('italic')), `: ${phrase('inlined')}`);
     if (this.comparison !== null) {
       const changes = [[1, 'more than in A'], [0.4, 'a little more'], [0, 'the same'], [-0.4, 'a little less'], [-0.9, 'less']];
-      const meaning = this.comparison.isPerTotal ? 'the share of the total' : 'the amount per second';
-      return [...changes.map(([change, text]) => swatch(changeColor(change), text)), swatch(newColor(), 'new: not in A (hatched)'), element('span', {}, 'faded: may be due to chance'),
+      const meaning = this.comparison.isPerTotal ? 'width: B; colour: how the share of the total changed' : 'width: B; colour: how the amount per second changed';
+      return [...changes.map(([change, text]) => swatch(changeColor(change), phrase(text))), swatch(newColor(), phrase('new: not in A (hatched)')),
+        element('span', {}, phrase('faded: may be due to chance')),
         inlined,
-        element('span', {}, `width: B; colour: how ${meaning} changed`)];
+        element('span', {}, phrase(meaning))];
     }
     const isPresent = (origin) => origin < 4 || this.frames.origins.includes(origin);
     return [...ORIGIN_TEXTS.map((text, origin) => [text, origin]).filter(([, origin]) => isPresent(origin))
-      .map(([text, origin]) => swatch(originColor(origin, '', false), text)), inlined];
+      .map(([text, origin]) => swatch(originColor(origin, '', false), phrase(text))), inlined];
   }
 }
 
@@ -123,5 +126,5 @@ function lineOf(node) {
     return node.line > 0 ? `:${node.line}` : '';
   }
   const [line] = [...node.lines].sort((a, b) => b[1] - a[1])[0];
-  return `:${line} and ${node.lines.size - 1} other lines`;
+  return phrase(':{0} and {1} other lines', line, node.lines.size - 1);
 }
