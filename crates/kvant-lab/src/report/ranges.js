@@ -14,7 +14,7 @@ export function snapped(line, fromUs, toUs) {
 
 // Requests, errors, time, percentiles. A percentile is interpolated within its row.
 export function figuresOf(line, columns) {
-  const rows = new Float64Array(line.rows_ns.length - 1);
+  const rows = new Float64Array(Math.max(0, line.rows_ns.length - 1));
   const sum = (field) => columns.reduce((total, column) => total + column[field], 0);
   for (const { counts } of columns) {
     for (const [row, count] of counts) {

@@ -29,7 +29,8 @@ export class TimeMap extends HeatMap {
     Object.assign(this, { rows, blockHeight, isUpward, isLogarithmic });
   }
 
-  // `weights` by column and row; `timesUs` are the columns' bounds.
+  // `weights` by column and row; `timesUs` are the columns' bounds, the last that of the time line.
+  // Columns may have different lengths, and the first may begin late.
   setData(weights, timesUs) {
     this.weights = weights;
     this.timesUs = timesUs;
@@ -38,10 +39,32 @@ export class TimeMap extends HeatMap {
     this.colors = colorScale([weights], this.isLogarithmic);
   }
 
+  // `width`: of the whole time line.
   show(width) {
-    this.columnWidth = width / this.columns;
+    this.wholeWidth = width;
+    this.columnWidth = width / Math.max(1, this.columns);
     this.paint();
     this.draw();
+  }
+
+  get width() {
+    return this.wholeWidth;
+  }
+
+  // The column at a part of the time line; -1 before the first.
+  columnAt(part) {
+    const us = part * this.timesUs.at(-1);
+    let [low, high] = [0, this.columns];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      [low, high] = this.timesUs[middle] <= us ? [middle + 1, high] : [low, middle];
+    }
+    return low - 1;
+  }
+
+  blockAt(event) {
+    const bounds = this.canvas.getBoundingClientRect();
+    return Math.max(0, this.columnAt((event.clientX - bounds.left) / this.width)) * this.rows + this.rowAt(event.clientY - bounds.top);
   }
 
   get steps() {
@@ -59,7 +82,7 @@ export class TimeMap extends HeatMap {
     words.fill(bytesOf(themeColor('zero')));
     const colors = palette();
     const line = new Uint32Array(width);
-    const columnAt = Uint32Array.from({ length: width }, (_, x) => Math.min(this.columns - 1, Math.floor(((x + 0.5) * this.columns) / width)));
+    const columns = Int32Array.from({ length: width }, (_, x) => this.columnAt((x + 0.5) / width));
     let painted = -1;
     for (let y = 0; y < height; y += 1) {
       const row = this.rowAt(((y + 0.5) * this.height) / height);
@@ -67,7 +90,7 @@ export class TimeMap extends HeatMap {
         painted = row;
         const zero = words[y * width];
         for (let x = 0; x < width; x += 1) {
-          const weight = this.weights[columnAt[x] * this.rows + row];
+          const weight = columns[x] < 0 ? 0 : this.weights[columns[x] * this.rows + row];
           line[x] = weight > 0 ? colors[Math.round(this.colors.partOf(weight) * (PALETTE_COUNT - 1))] : zero;
         }
       }
@@ -78,7 +101,8 @@ export class TimeMap extends HeatMap {
 
   place(block) {
     const row = block % this.rows;
-    return [Math.floor(block / this.rows) * this.columnWidth, (this.isUpward ? this.rows - 1 - row : row) * this.blockHeight];
+    const startUs = this.timesUs[Math.floor(block / this.rows)];
+    return [(startUs / this.timesUs.at(-1)) * this.width, (this.isUpward ? this.rows - 1 - row : row) * this.blockHeight];
   }
 
   rowAt(y) {

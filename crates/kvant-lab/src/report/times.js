@@ -50,7 +50,7 @@ export class Times {
     this.line = line;
     this.offsetUs = recording?.offsetUs ?? 0;
     this.factor = recording?.factor ?? 1;
-    this.lengthUs = line.length_ns / 1e3;
+    this.lengthUs = Math.max(1, line.length_ns / 1e3);
     this.frames = new Frames();
     this.recording = recording === undefined ? null : await decodeRecording(recording.text, this.frames);
     this.flames.open(this.frames, this.recording, line.recording === null ? 'flame.none' : 'flame.absent');
@@ -117,7 +117,7 @@ export class Times {
 
   latencyRow() {
     const { line } = this;
-    const rows = line.rows_ns.length - 1;
+    const rows = Math.max(1, line.rows_ns.length - 1);
     const counts = line.columns.flatMap((column) => column.counts.map(([row]) => row));
     // Rows without requests above and below are left out.
     this.firstRow = counts.length === 0 ? 0 : counts.reduce((least, row) => Math.min(least, row), rows);
@@ -131,6 +131,7 @@ export class Times {
       weights[index * shownRows + row - this.firstRow] = count;
     }));
     map.setData(weights, [...line.columns.map((column) => column.start_ns / 1e3), this.lengthUs]);
+    canvas.toggleAttribute('hidden', line.columns.length === 0);
     this.maps.push(map);
     this.latency = map;
     return this.row([said('times.latency', 'b'), this.legend(map)], this.latencyLabels(shownRows, blockHeight), canvas);
@@ -139,8 +140,11 @@ export class Times {
   // Labels at powers of ten, and at the halves between them if there is room.
   latencyLabels(rows, blockHeight) {
     const bounds = this.line.rows_ns.slice(this.firstRow, this.firstRow + rows + 1);
-    const [low, high] = [Math.log(bounds[0]), Math.log(bounds.at(-1))];
     const labels = [];
+    if (bounds.length < 2) {
+      return labels;
+    }
+    const [low, high] = [Math.log(bounds[0]), Math.log(bounds.at(-1))];
     for (let power = 3; power < 12; power += 1) {
       const at = (Math.log(10 ** power) - low) / (high - low);
       if (at >= 0.01 && at <= 0.99) {

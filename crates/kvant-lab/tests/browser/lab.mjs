@@ -294,6 +294,21 @@ const CHECKS = {
     expect('the case is in view', await page.locator(`#case-${id}`).isVisible());
   },
 
+  async 'a report with little in it draws'(open) {
+    const { page } = await open(join(dir, 'report-sparse.html'));
+    expect('it says that it was interrupted', (await page.locator('.facts').innerText()).includes('interrupted: Ctrl-C'));
+    await page.selectOption('#time-tools select', '1');
+    await page.waitForFunction(() => JSON.parse(document.querySelector('tr[data-range="range.whole"]').dataset.figures).completed > 0);
+    const inside = line.columns.slice(200, 300).reduce((sum, column) => sum + column.completed, 0);
+    expect('requests of its columns', (await rangeFigures(page, 'whole')).completed === inside);
+    await drag(page, 22.32, 24.98);
+    expect(`a range: ${await selected(page)}`, (await selected(page)).join() === '22.3,25');
+    expectFigures('a range', await rangeFigures(page, 'selected'), figures(22.3, 25));
+    await page.selectOption('#time-tools select', '2');
+    await page.locator('#flames .note').waitFor();
+    expect('its recording is missing', (await page.locator('#flames .note').innerText()).includes('not embedded'));
+  },
+
   async 'what was left out is told'(open) {
     const { page } = await open(english);
     const lines = report.time_lines.length - (await page.locator('script.time-line').count());
