@@ -145,7 +145,8 @@ impl Context<'_> {
         self.options.proc.cpu_times().map_or(1, |cpu| cpu.cpu_count)
     }
 
-    /// Waits until others leave the machine alone, but not longer than the load of an attempt takes.
+    /// Waits until others leave the machine alone, but not longer than the load of an attempt
+    /// takes.
     pub(super) fn wait_for_calm(&self, watched: &Watched, load: Duration) {
         let until = Instant::now() + load.min(CALM_WAIT_MAX);
         let (proc, clock) = (&self.options.proc, &self.env.clock);
