@@ -2,7 +2,7 @@
 //! nothing that it does not have.
 
 use super::units::{digits, rate, time};
-use crate::model::{Comparison, Figures, Maximum, Observation, Report, Text};
+use crate::model::{Comparison, Figures, Maximum, Observation, Report, Sweep, Text};
 use crate::record::{AttemptVerdict, Case, RunState};
 
 /// Cases that a warning names.
@@ -296,7 +296,11 @@ pub(super) fn observations(report: &Report) -> Vec<Observation> {
             );
         }
     }
-    for sweep in report.sweeps.iter().filter(|sweep| sweep.cells.len() > 1) {
+    let is_choice = |sweep: &&Sweep| {
+        let measured = sweep.cells.iter().filter(|(_, value)| value.is_some());
+        measured.count() > 1 && ["rate_max", "p99"].contains(&sweep.figure.as_str())
+    };
+    for sweep in report.sweeps.iter().filter(is_choice) {
         if let Some(best) = &sweep.best {
             let cell: Vec<String> = sweep
                 .axes
