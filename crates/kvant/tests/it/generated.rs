@@ -101,6 +101,10 @@ fn manual_pages_one_file_a_command() {
     let more = [
         "-db-stats",
         "-db-verify",
+        "-lab",
+        "-lab-list",
+        "-lab-report",
+        "-lab-run",
         "-load",
         "-load-compare",
         "-load-fill",
