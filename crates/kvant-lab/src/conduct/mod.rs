@@ -1,13 +1,13 @@
 //! Conduct: runs a plan and leaves a run directory ([`crate::record`]).
 //!
-//! - [`runner`] runs repeats, cases and tries; [`stage`] keeps the running subject with the data of
-//!   the case; [`attempt`] runs one load and writes its files.
-//! - [`subject`] starts a server as a [`process`] group; [`data`] fills it.
-//! - [`tasks`] makes phases from the plan and the [`maxima`] found so far; [`load`], [`beside`],
-//!   [`crowd`] and [`external`] make the load.
-//! - [`observe`] records beside it: the kernel's account ([`watch`]), statistics, [`events`] and a
-//!   recording. [`judge`] decides whether an attempt counts.
-//! - [`run_dir`] writes the run directory; [`cleanup`] leaves nothing behind.
+//! - `runner` runs repeats, cases and tries; `stage` keeps the running subject with the data of
+//!   the case; `attempt` runs one load and writes its files.
+//! - `subject` starts a server as a `process` group; `data` fills it.
+//! - `tasks` makes phases from the plan and the `maxima` found so far; `load`, `beside`,
+//!   `crowd` and `external` make the load.
+//! - `observe` records beside it: the kernel's account (`watch`), statistics, `events` and a
+//!   recording. `judge` decides whether an attempt counts.
+//! - `run_dir` writes the run directory; `cleanup` leaves nothing behind.
 //!
 //! Invariants:
 //! 1. However a run ends, its directory is readable, no process that it started is left, and its
