@@ -7,7 +7,7 @@ mod sample;
 #[path = "../../../kvant-profiler/examples/profile_files/synthetic.rs"]
 mod synthetic;
 
-use kvant_lab::model::{Report, Text, TimeLine};
+use kvant_lab::model::{Curve, Report, Text, TimeLine};
 use kvant_lab::record::RunState;
 use kvant_lab::report::{self, Language};
 use kvant_profiler::recording::Recording;
@@ -41,6 +41,13 @@ fn sparse(report: &Report) -> Report {
     sparse.curves[0].points.truncate(1);
     sparse.curves[0].usl = None;
     sparse.curves[0].usl_text = Text::default();
+    // A server without the axes of the sweep.
+    let other = Curve {
+        subject: "selectors".to_owned(),
+        cell: vec![String::new(); 2],
+        ..sparse.curves[0].clone()
+    };
+    sparse.curves.push(other);
     sparse.figures.truncate(1);
     sparse.spectra.truncate(2);
     sparse.spectra[0].points.truncate(1);

@@ -5,7 +5,7 @@ import { themeColor } from '../front/colors.js';
 import { byId, element, select } from '../front/controls.js';
 import { amount } from '../front/format.js';
 import { Chart, axis, decadeAxis, joined, line, onPlot, seriesColor, shortNumber, tooltipHooks } from './chart.js';
-import { onLanguageChange, said, say, sayText } from './say.js';
+import { cellParts, onLanguageChange, said, say, sayText } from './say.js';
 
 const PERCENTILES = [
   { field: 'p50_ns', name: 'p50', width: 1.5, dash: [2, 3] },
@@ -19,7 +19,9 @@ export class Curves {
   constructor(data, subjects, tooltip) {
     Object.assign(this, { data, subjects, tooltip });
     const keys = data.curves.map(({ workload, cell }) => JSON.stringify([workload, cell]));
-    this.keys = [...new Set(keys)];
+    // A cell that axes do not concern is shown beside all others of its workload.
+    const isPart = (key) => keys.some((other) => other !== key && this.isIn(...JSON.parse(key), other));
+    this.keys = [...new Set(keys)].filter((key) => !isPart(key));
     // The cell in which the highest rate was found.
     const best = (key) => Math.max(...this.of(key).map((curve) => this.maximumOf(curve)?.rate_per_s?.median ?? 0));
     this.key = this.keys.reduce((a, b) => (best(b) > best(a) ? b : a), this.keys[0]);
@@ -31,7 +33,12 @@ export class Curves {
   }
 
   of(key) {
-    return this.data.curves.filter(({ workload, cell }) => JSON.stringify([workload, cell]) === key);
+    return this.data.curves.filter(({ workload, cell }) => this.isIn(workload, cell, key));
+  }
+
+  isIn(workload, cell, key) {
+    const [wantedWorkload, wantedCell] = JSON.parse(key);
+    return workload === wantedWorkload && cell.every((value, index) => value === '' || value === wantedCell[index]);
   }
 
   get shown() {
@@ -52,7 +59,7 @@ export class Curves {
   build() {
     const label = (key) => {
       const [workload, cell] = JSON.parse(key);
-      return [workload, ...cell.map((value, index) => `${this.data.sweep[index].name} ${value}`)].join(', ');
+      return [workload, ...cellParts(this.data.sweep, cell)].join(', ');
     };
     for (const [chart, title] of [[this.latency, 'curves.latency'], [this.rate, 'curves.rate']]) {
       chart.box.replaceChildren(said(title, 'figcaption'), element('div', { class: 'plot' }));

@@ -91,9 +91,9 @@ pub(super) fn table(class: &str, heads: &[(&str, String)], rows: &[String]) -> S
     markup + "</tr></thead><tbody>\n" + &rows.concat() + "</tbody></table></div>\n"
 }
 
-/// The axes' names with the values of a cell.
+/// The axes' names with the values of a cell, without axes that do not concern it.
 pub(super) fn cell_text(report: &Report, cell: &[String]) -> String {
-    let named = report.run.sweep.iter().zip(cell);
+    let named = report.run.sweep.iter().zip(cell).filter(|(_, value)| !value.is_empty());
     let parts: Vec<String> = named.map(|(axis, value)| format!("{} {value}", axis.name)).collect();
     escape(&parts.join(", "))
 }

@@ -50,3 +50,8 @@ export function sayAgain() {
   });
   document.querySelectorAll('[data-label]').forEach((each) => each.setAttribute('aria-label', say(each.dataset.label)));
 }
+
+// The axes' names with the values of a cell, without axes that do not concern it.
+export function cellParts(sweep, cell) {
+  return cell.map((value, index) => (value === '' ? '' : `${sweep[index].name} ${value}`)).filter((part) => part !== '');
+}

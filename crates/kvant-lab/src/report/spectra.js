@@ -4,7 +4,7 @@ import { themeColor } from '../front/colors.js';
 import { byId, element, select } from '../front/controls.js';
 import { amount } from '../front/format.js';
 import { Chart, axis, decadeAxis, joined, line, onPlot, seriesColor, timeLabels, tooltipHooks } from './chart.js';
-import { onLanguageChange, say, sayName } from './say.js';
+import { cellParts, onLanguageChange, say, sayName } from './say.js';
 
 const SHOWN_MAX = 4;
 // The seeds' rule: fewer samples than this above a percentile leave it to chance.
@@ -39,8 +39,7 @@ export class Spectra {
 
   label({ case: id, step }) {
     const { subject, workload, phase, cell } = this.data.cases[id];
-    return [subject, workload, phase, step, ...cell.map((value, index) => `${this.data.sweep[index].name} ${value}`)]
-      .filter((part) => part !== '').join(', ');
+    return [subject, workload, phase, step, ...cellParts(this.data.sweep, cell)].filter((part) => part !== '').join(', ');
   }
 
   build() {

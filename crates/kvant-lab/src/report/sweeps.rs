@@ -23,8 +23,8 @@ fn sweep_tables(sweep: &Sweep, words: &Words) -> String {
     let leading = sweep.axes.len().saturating_sub(2);
     let mut groups: Vec<&[String]> = Vec::new();
     for (cell, _) in &sweep.cells {
-        if !groups.contains(&&cell[..leading]) {
-            groups.push(&cell[..leading]);
+        if let Some(group) = cell.get(..leading).filter(|group| !groups.contains(group)) {
+            groups.push(group);
         }
     }
     groups.iter().map(|group| one_table(sweep, group, words)).collect()

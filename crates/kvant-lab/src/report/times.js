@@ -8,7 +8,7 @@ import { Lanes } from '../front/lanes.js';
 import { Chart, axis, line, roundTime, shortNumber } from './chart.js';
 import { Flames } from './flames.js';
 import { RANGE_PERCENTILES, columnsOf, figuresOf, snapped } from './ranges.js';
-import { onLanguageChange, said, say, sayText } from './say.js';
+import { cellParts, onLanguageChange, said, say, sayText } from './say.js';
 import { TimeMap } from './timemap.js';
 
 const LATENCY_HEIGHT = 232;
@@ -67,7 +67,7 @@ export class Times {
 
   labelOf(id) {
     const { subject, workload, phase, cell } = this.data.cases[id];
-    return [subject, workload, phase, ...cell.map((value, index) => `${this.data.sweep[index].name} ${value}`)].join(', ');
+    return [subject, workload, phase, ...cellParts(this.data.sweep, cell)].join(', ');
   }
 
   // ---- Building.
@@ -206,7 +206,7 @@ export class Times {
     const made = element('div', { class: 'row' }, element('div', { class: 'row-title' }, ...title), box);
     const chart = new Chart(box, height + (hasAxis ? AXIS_HEIGHT : 0), () => [{
       padding: [6, 0, hasAxis ? 0 : 6, 0],
-      scales: { x: { time: false, range: () => [0, this.lengthUs / 1e6] }, y: { range: (plot, min, max) => [0, Math.max(max, 1e-9) * 1.12] } },
+      scales: { x: { time: false, range: () => [0, this.lengthUs / 1e6] }, y: { range: (plot, min, max) => [0, max > 0 ? max * 1.12 : 1] } },
       axes: [axis({ show: hasAxis, size: AXIS_HEIGHT, values: (plot, splits) => splits.map((value) => (value < this.lengthUs / 1e6 ? `${value} s` : '')) }),
         axis({ size: this.gutter, space: 24, gap: 4, ...(incrs === undefined ? {} : { incrs }), font: '11px system-ui, sans-serif', values: (plot, splits) => splits.map(show) })],
       series: [{}, ...lines.map(({ color, details, isFilled }) => ({ ...this.lineOf(color), ...details, ...(isFilled ? { fill: `${themeColor(color)}33` } : {}) }))],
