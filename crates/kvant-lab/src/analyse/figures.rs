@@ -10,7 +10,7 @@ use kvant_load::report::json::PhaseResult;
 use std::collections::BTreeMap;
 
 /// Percentiles of the response time, by name.
-const PERCENTILES: [(&str, f64); 7] = [
+pub(super) const PERCENTILES: [(&str, f64); 7] = [
     ("p50", 50.0),
     ("p75", 75.0),
     ("p90", 90.0),
@@ -115,18 +115,19 @@ pub(super) fn cpu_per_request_ns(measurement: &Measurement, phase: &PhaseOf<'_>)
     Some(spent(&measurement.watch, phase.start_ns, phase.end_ns, cpu)? / count)
 }
 
+/// Statistics by name; those that are the generator's in every repeat are left out.
 fn response(phases: &[Step<'_>]) -> Vec<(String, Measured)> {
-    let named = |name: &str, of: &dyn Fn(&Histogram) -> f64| {
-        let all = phases.iter().map(|(_, phase)| of(&phase.result.response_with_unanswered));
-        Some((name.to_owned(), measured(all)?))
+    let named = |name: &str, of: &dyn Fn(&PhaseOf<'_>) -> Option<f64>| {
+        Some((name.to_owned(), measured(phases.iter().filter_map(|(_, phase)| of(phase)))?))
     };
     let percentiles = PERCENTILES
         .iter()
-        .filter_map(|&(name, percent)| named(name, &|all| all.percentile_ns(percent) as f64));
-    named("mean", &Histogram::mean_ns)
+        .filter_map(|&(name, percent)| named(name, &|phase| phase.percentile_ns(percent)));
+    let all = |phase: &PhaseOf<'_>| phase.result.response_with_unanswered.clone();
+    named("mean", &|phase| Some(all(phase).mean_ns()))
         .into_iter()
         .chain(percentiles)
-        .chain(named("max", &|all| all.max_ns() as f64))
+        .chain(named("max", &|phase| Some(all(phase).max_ns() as f64)))
         .collect()
 }
 

@@ -1,6 +1,7 @@
 //! Sentences by rule: verdict, warnings, observations. Each states figures of the report and
 //! nothing that it does not have.
 
+use super::figures::PERCENTILES;
 use super::units::{digits, rate, time};
 use crate::model::{Comparison, Figures, Maximum, Observation, Report, Sweep, Text};
 use crate::record::{AttemptVerdict, Case, RunState};
@@ -167,6 +168,23 @@ pub(super) fn warnings(report: &Report) -> Vec<Text> {
         warnings.push(text(
             format!("{count} of {all} cases have no valid attempt: {list}."),
             format!("Нет засчитанной попытки у {count} из {all} случаев: {list}."),
+        ));
+    }
+    let late: Vec<&str> = PERCENTILES
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| {
+            let has =
+                |figures: &Figures| figures.response_ns.iter().any(|(known, _)| known == name);
+            !report.figures.iter().all(has)
+        })
+        .collect();
+    if let Some(first) = late.first() {
+        warnings.push(text(
+            format!(
+                "The generator was late for {first} and above of some cases; they are left out."
+            ),
+            format!("Для части случаев {first} и выше определил генератор; они опущены."),
         ));
     }
     warnings.extend(report.maxima.iter().filter(|maximum| maximum.limit == "generator").map(

@@ -175,8 +175,8 @@ impl Known<'_> {
             let (_, phase) = measurement.steps().next()?;
             let value = match figure {
                 "achieved" => phase.result.rate_achieved_per_s,
-                "p99" => phase.result.response_with_unanswered.percentile_ns(99.0) as f64,
-                "p99.9" => phase.result.response_with_unanswered.percentile_ns(99.9) as f64,
+                "p99" => phase.percentile_ns(99.0)?,
+                "p99.9" => phase.percentile_ns(99.9)?,
                 _ => super::figures::cpu_per_request_ns(measurement, &phase)?,
             };
             Some((repeat, value))
