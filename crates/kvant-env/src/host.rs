@@ -45,6 +45,14 @@ pub fn write_file(path: &Path, contents: &[u8]) -> io::Result<()> {
     fs::write(path, contents)
 }
 
+/// Replaces a file outside the database as a whole: if that fails, the old one is as it was. Nothing
+/// is synced.
+pub fn replace_file(path: &Path, contents: &[u8]) -> io::Result<()> {
+    let new = path.with_added_extension("new");
+    write_file(&new, contents)?;
+    fs::rename(&new, path)
+}
+
 /// Creates or truncates a file outside the database and creates missing directories. The writer is
 /// buffered; nothing is synced.
 pub fn create_file(path: &Path) -> io::Result<Box<dyn Write + Send>> {

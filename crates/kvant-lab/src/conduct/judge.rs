@@ -58,7 +58,11 @@ pub(super) fn verdict(evidence: &Evidence<'_>) -> AttemptVerdict {
     }
     let silent = evidence.phases.iter().find(|phase| phase.outcome.total.completed == 0);
     if let Some(silent) = silent {
-        return AttemptVerdict::Failed(silent.verdict.headline.clone());
+        let why = silent.verdict.headline.clone();
+        return match silent.verdict.disturbance {
+            Some(_) => AttemptVerdict::Disturbed(why),
+            None => AttemptVerdict::Failed(why),
+        };
     }
     if let Some(found) = evidence.found.filter(|found| found.saturation_rate <= 0.0) {
         let attempts = found.points.len();

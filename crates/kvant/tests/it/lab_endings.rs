@@ -212,6 +212,7 @@ fn a_full_disk_ends_a_run_that_stays_readable() {
             is_over.store(true, Ordering::Relaxed);
             code
         });
+        disk.free();
         let state = run.check();
         println!("a full disk after {moment:?}: {code:?}, {state}");
         if state != "complete" {

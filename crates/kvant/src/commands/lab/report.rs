@@ -17,9 +17,12 @@ use std::path::Path;
 /// `Io` if a file cannot be read or written; `Invalid` if it is no run.
 pub(super) fn write_report(dir: &Path, language: Language) -> Result<()> {
     let found = analyse::analyse(dir)?;
+    // First, so that a full disk leaves the figures at least.
+    print(summary::text(&found, language))?;
+    // An earlier report may have the author's notes.
     let write = |name: &str, text: &str| {
         let path = dir.join(name);
-        host::write_file(&path, text.as_bytes()).map_err(|error| Error::io("write", &path, error))
+        host::replace_file(&path, text.as_bytes()).map_err(|error| Error::io("write", &path, error))
     };
     let json = serde_json::to_string(&found)
         .map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))?;
@@ -32,6 +35,5 @@ pub(super) fn write_report(dir: &Path, language: Language) -> Result<()> {
     // The analysis has read these recordings already: what it could not read is an error there.
     let open = |name: &str| recording::decode(&host::read_bytes(&dir.join(name)).ok()?).ok();
     write("report.html", &report::html(&found, &open, language))?;
-    print(summary::text(&found, language))?;
     print(format!("Report: {}\n", dir.join("report.html").display()))
 }
