@@ -11,6 +11,7 @@ mod browser;
 mod hlog_check;
 mod lab_check;
 mod lab_figures;
+mod lab_theory;
 mod process;
 mod profile_check;
 mod profile_soak;
@@ -36,6 +37,7 @@ const CHORES: &[Chore] = &[
     (profile_check::command, profile_check::run),
     (lab_check::command, lab_check::run),
     (lab_figures::command, lab_figures::run),
+    (lab_theory::command, lab_theory::run),
     (bench::command, bench::run),
 ];
 

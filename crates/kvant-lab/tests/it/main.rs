@@ -2,5 +2,10 @@
 //! writes.
 
 mod conduct;
+#[path = "../queue/exact.rs"]
+mod exact;
 mod fake_machine;
+#[path = "../queue/mod.rs"]
+mod queue;
+mod queues;
 mod server;

@@ -1,0 +1,46 @@
+//! A server of known behaviour, for checks of the lab: `queue_server PORT MODEL MEAN_US SEED [LOG]`.
+//!
+//! One queue serves all requests in order of arrival. `MODEL` is the distribution of its service
+//! times with the mean `MEAN_US`: `constant` or `exponential`. A constant 200 us is a server that
+//! can do exactly 5,000 requests per second. `LOG` gets one line a request: arrival (monotonic),
+//! service time and the time at which the response was written, in nanoseconds.
+#![allow(clippy::print_stdout, reason = "what it prints is its purpose")]
+
+#[path = "../../tests/queue/mod.rs"]
+mod queue;
+
+use queue::{Queue, Service};
+use std::fs::File;
+use std::io::{self, Write};
+use std::time::Duration;
+
+/// Between two writes of the log.
+const LOG_PERIOD: Duration = Duration::from_millis(50);
+
+fn main() -> io::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let usage = || io::Error::other("usage: queue_server PORT MODEL MEAN_US SEED [LOG]");
+    let [port, model, mean_us, seed, log @ ..] = arguments.as_slice() else { return Err(usage()) };
+    let service = match model.as_str() {
+        "constant" => Service::Constant,
+        "exponential" => Service::Exponential,
+        _ => return Err(usage()),
+    };
+    let number = |text: &String| text.parse::<u64>().map_err(io::Error::other);
+    let port = u16::try_from(number(port)?).map_err(io::Error::other)?;
+    let mean = Duration::from_micros(number(mean_us)?);
+    let queue = Queue::start(port, service, mean, number(seed)?)?;
+    println!("{} {model} {mean:?}, seed {seed}", queue.address);
+    let mut log = log.first().map(File::create).transpose()?;
+    loop {
+        std::thread::sleep(LOG_PERIOD);
+        let lines: String = queue
+            .take_served()
+            .iter()
+            .map(|one| format!("{},{},{}\n", one.arrival_ns, one.service_ns, one.written_ns))
+            .collect();
+        if let Some(log) = &mut log {
+            log.write_all(lines.as_bytes())?;
+        }
+    }
+}
