@@ -17,9 +17,10 @@ use std::time::Duration;
 pub(super) const PERIOD: Duration = Duration::from_millis(100);
 /// Samples between two searches for processes of the subject's group.
 const SAMPLES_A_SEARCH: usize = 10;
-/// A sample this late means that the whole program was paused: a busy machine delays a thread that
-/// sleeps by some milliseconds.
-pub(super) const PAUSE_MIN: Duration = Duration::from_millis(250);
+/// A sample this late means that the whole program was paused. A pause of 300 ms that begins right
+/// after a sample makes the next one late by 200 ms; a busy machine delays a thread that sleeps by
+/// some milliseconds.
+pub(super) const PAUSE_MIN: Duration = Duration::from_millis(150);
 
 /// The shortest time whose parts mean anything: the kernel counts in ticks of 10 ms.
 const TAKEN_TIME_MIN: Duration = Duration::from_millis(500);
