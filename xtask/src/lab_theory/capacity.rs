@@ -1,6 +1,6 @@
 //! The breaking point of a server that can do exactly 5,000 requests per second.
 
-use super::{Setting, compare, print_without_figure};
+use super::setting::{Setting, compare, print_without_figure};
 use serde_json::Value;
 
 const CAPACITY_PER_S: f64 = 5_000.0;

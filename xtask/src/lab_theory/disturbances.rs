@@ -1,7 +1,7 @@
 //! A generator that is paused, and a neighbour that takes the cores: attempts that are hit must not
 //! be in any figure.
 
-use super::{Setting, json};
+use super::setting::{Setting, json};
 use crate::process::{self, about};
 use serde_json::Value;
 use std::fs;

@@ -24,8 +24,8 @@ pub(super) fn constant(load: f64) -> (f64, f64) {
 /// The probability that a request of M/D/1 waits for at most `t` service times: `(1 - r) sum over k
 /// up to t of (r (k - t))^k / k! exp(r (t - k))` for the load `r` (Erlang, 1909; Crommelin, 1932).
 ///
-/// The terms alternate. Above 25 service times their cancellation costs too many digits: the tail is
-/// exponential there, and is continued with the ratio of its last two whole steps.
+/// The terms alternate. Above 25 service times their cancellation costs too many digits. The tail
+/// is exponential there, and is continued with the ratio of its last two whole steps.
 fn waits_at_most(load: f64, t: f64) -> f64 {
     const SUM_MAX: f64 = 25.0;
     if t > SUM_MAX {

@@ -17,9 +17,13 @@
 //! Service times of long runs are shorter at higher loads: the time of network and threads, some 50
 //! us, stays below 2 % of the mean response time.
 
-use super::exact::{Served, within};
-use super::{Setting, compare, formulas, json, print_without_figure};
+#[path = "../../../crates/kvant-lab/tests/queue/exact.rs"]
+mod exact;
+
+use super::formulas;
+use super::setting::{Setting, compare, json, print_without_figure};
 use crate::process;
+use exact::{Served, within};
 use serde_json::Value;
 use std::path::Path;
 

@@ -1,4 +1,6 @@
-//! A server of known behaviour, for checks of the lab: `queue_server PORT MODEL MEAN_US SEED [LOG]`.
+//! A server of known behaviour, for checks of the lab.
+//!
+//! `queue_server PORT MODEL MEAN_US SEED [LOG]`
 //!
 //! One queue serves all requests in order of arrival. `MODEL` is the distribution of its service
 //! times with the mean `MEAN_US`: `constant` or `exponential`. A constant 200 us is a server that

@@ -14,6 +14,7 @@ mod idle_connections;
 mod kill_nine;
 mod kvant_command;
 mod lab;
+mod lab_disturbed;
 mod lab_endings;
 mod ledger;
 mod load;
