@@ -45,8 +45,8 @@ pub fn write_file(path: &Path, contents: &[u8]) -> io::Result<()> {
     fs::write(path, contents)
 }
 
-/// Replaces a file outside the database as a whole: if that fails, the old one is as it was. Nothing
-/// is synced.
+/// Replaces a file outside the database as a whole: if that fails, the old one is as it was.
+/// Nothing is synced.
 pub fn replace_file(path: &Path, contents: &[u8]) -> io::Result<()> {
     let new = path.with_added_extension("new");
     write_file(&new, contents)?;

@@ -1,7 +1,7 @@
 //! Analysis: every figure and sentence of a report, computed from a run directory.
 //!
-//! The attempts that count are read by [`directory`]; one file a section of the report computes its
-//! figures; [`sentences`] says in words what they mean.
+//! The attempts that count are read by `directory`; one file a section of the report computes its
+//! figures; `sentences` says in words what they mean.
 //!
 //! Threads: the caller's.
 

@@ -4,11 +4,11 @@
 //! every workload on every subject, in every cell of the *sweep*. Each combination is a
 //! [`crate::record::Case`].
 //!
-//! - [`Plan::read`] and [`Plan::parse`] read TOML: [`parse`](mod@parse) on top of [`reader`], which
-//!   knows the place of each value; [`check`] compares the parts with each other, with [`places`].
-//! - [`Plan::cases`] and [`Plan::resolve`] ([`cases`]) make cases, and what a case runs.
-//! - [`Plan::quick`] shortens a plan, by [`Plan::expected_duration`] ([`estimate`]).
-//! - [`catalogue`] has the plans that come with the program.
+//! - [`Plan::read`] and [`Plan::parse`] read TOML: `parse` on top of `reader`, which
+//!   knows the place of each value; `check` compares the parts with each other, with `places`.
+//! - [`Plan::cases`] and [`Plan::resolve`] (`cases`) make cases, and what a case runs.
+//! - [`Plan::quick`] shortens a plan, by [`Plan::expected_duration`] (`estimate`).
+//! - `catalogue` has the plans that come with the program.
 //!
 //! Invariant: a [`Plan`] that was read has no problem: its references exist, each share of a
 //! maximum has one before it, and the number of cases is bounded.
