@@ -77,7 +77,7 @@ fn a_late_sample_is_a_pause() {
     };
     assert_eq!(pause_after(&[PERIOD, PERIOD + PAUSE_MIN / 2]), None);
     let pause = pause_after(&[PERIOD, PERIOD + PAUSE_MIN, PERIOD]).unwrap();
-    assert_eq!(pause, "the generator stood still for 250 ms");
+    assert_eq!(pause, "the generator stood still for 150 ms");
 }
 
 #[test]
