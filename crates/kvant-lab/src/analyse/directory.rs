@@ -173,14 +173,16 @@ impl Measurement {
 }
 
 impl PhaseOf<'_> {
-    /// A percentile of the response time, unanswered requests included; `None` if much of it is the
-    /// generator's lateness, so that it says nothing about the subject.
+    /// A percentile of the response time, unanswered requests included. `None` if there is none, as
+    /// of external generators, or if much of it is the generator's lateness, which says nothing of
+    /// the subject.
     pub(super) fn percentile_ns(&self, percent: f64) -> Option<f64> {
         let shares = self.result.verdict.as_ref().map_or(&[][..], |verdict| &verdict.shares);
         let below = shares.iter().rfind(|share| share.percent <= percent);
         let above = shares.iter().find(|share| share.percent >= percent);
         let is_subjects = below.into_iter().chain(above).all(|share| share.is_server);
-        is_subjects.then(|| self.result.response_with_unanswered.percentile_ns(percent) as f64)
+        let response = &self.result.response_with_unanswered;
+        (is_subjects && !response.is_empty()).then(|| response.percentile_ns(percent) as f64)
     }
 }
 

@@ -123,11 +123,14 @@ fn response(phases: &[Step<'_>]) -> Vec<(String, Measured)> {
     let percentiles = PERCENTILES
         .iter()
         .filter_map(|&(name, percent)| named(name, &|phase| phase.percentile_ns(percent)));
-    let all = |phase: &PhaseOf<'_>| phase.result.response_with_unanswered.clone();
-    named("mean", &|phase| Some(all(phase).mean_ns()))
+    let of_all = |phase: &PhaseOf<'_>, of: fn(&Histogram) -> f64| {
+        let response = &phase.result.response_with_unanswered;
+        (!response.is_empty()).then(|| of(response))
+    };
+    named("mean", &|phase| of_all(phase, Histogram::mean_ns))
         .into_iter()
         .chain(percentiles)
-        .chain(named("max", &|phase| Some(all(phase).max_ns() as f64)))
+        .chain(named("max", &|phase| of_all(phase, |all| all.max_ns() as f64)))
         .collect()
 }
 

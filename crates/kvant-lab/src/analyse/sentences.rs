@@ -40,7 +40,10 @@ pub(super) fn verdict(report: &Report) -> Vec<Text> {
         Some(best) => sentences.extend(of_maximum(report, best)),
         None => sentences.extend(report.figures.first().map(|figures| of_figures(report, figures))),
     }
-    let strongest = report.comparisons.iter().max_by(|a, b| {
+    // A range that contains 1 shows no difference.
+    let is_different =
+        |comparison: &&Comparison| comparison.ratio.min > 1.0 || comparison.ratio.max < 1.0;
+    let strongest = report.comparisons.iter().filter(is_different).max_by(|a, b| {
         let distance = |comparison: &Comparison| comparison.ratio.median.max(1e-9).ln().abs();
         distance(a).total_cmp(&distance(b))
     });

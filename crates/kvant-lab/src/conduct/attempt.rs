@@ -148,7 +148,10 @@ fn measure(
         let mut logged = Ok(());
         let outcome = load.run(phase, &mut |interval| {
             let starts = *begun.lock();
-            logged = log.write(interval, &ops.all(), starts, &*context.env.clock);
+            // The first error ends the phase, which may pass on more intervals.
+            if logged.is_ok() {
+                logged = log.write(interval, &ops.all(), starts, &*context.env.clock);
+            }
             if let Some(text) = second.add(interval) {
                 progress.now(&format!("{} {note}: {text}", name(order.of_case.case)));
             }

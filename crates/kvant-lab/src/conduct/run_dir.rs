@@ -34,13 +34,19 @@ impl RunDir {
     /// Creates the directory for a new run.
     ///
     /// # Errors
-    /// `Invalid` if it holds a run already; `Io` and `NoSpace` with the file.
+    /// `Invalid` if it is not empty; `Io` and `NoSpace` with the file.
     pub(super) fn create(dir: &Path, plan_text: &str) -> Result<RunDir> {
         let run_dir = RunDir { dir: dir.to_path_buf() };
         fs::create_dir_all(dir).map_err(|error| Error::io("create", dir, error))?;
         if run_dir.path(RUN).exists() {
             let problem =
                 "there is a run already: choose another directory, or continue it with --resume";
+            return Err(Error::invalid(problem).with_file(dir));
+        }
+        // At the end of a run, parts of its directory are removed.
+        let mut files = fs::read_dir(dir).map_err(|error| Error::io("read", dir, error))?;
+        if files.next().is_some() {
+            let problem = "the directory is not empty: choose another one";
             return Err(Error::invalid(problem).with_file(dir));
         }
         run_dir.replace(PLAN, plan_text.as_bytes())?;

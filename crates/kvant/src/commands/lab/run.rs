@@ -5,7 +5,7 @@ use crate::commands::signals::{self, EXIT_INTERRUPTED};
 use clap::ArgMatches;
 use kvant_base::{Error, ErrorKind, Result, timestamp};
 use kvant_env::Env;
-use kvant_env::host::procfs::ProcFs;
+use kvant_env::host::{self, procfs::ProcFs};
 use kvant_lab::conduct::{self, Options, Progress, Stop, cleanup};
 use kvant_lab::plan::Plan;
 use kvant_lab::record::{AttemptVerdict, RunState};
@@ -58,7 +58,18 @@ fn conduct(
     mut progress: Progress,
     language: Language,
 ) -> Result<u8> {
-    let ended = conduct::run(plan, options, env, stop, &mut progress)?;
+    let ended = match conduct::run(plan, options, env, stop, &mut progress) {
+        Err(error) if error.kind() != ErrorKind::Invalid => {
+            // What was measured before a full disk, for example.
+            if host::is_file(&options.dir.join("run.json"))
+                && let Err(problem) = write_report(&options.dir, language)
+            {
+                crate::complain(&problem.to_string());
+            }
+            return Err(error);
+        }
+        ended => ended?,
+    };
     write_report(&options.dir, language)?;
     let valid = ended.count(|verdict| *verdict == AttemptVerdict::Valid);
     if valid == 0 && ended.run.state == RunState::Complete {
