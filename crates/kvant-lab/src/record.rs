@@ -18,8 +18,8 @@
 //!
 //! Invariants:
 //! 1. All times with `_ns` are nanoseconds of the machine's monotonic clock, which generator,
-//!    server, events and recordings share. A remote subject's times are converted, and
-//!    [`SubjectFacts::clock_error_ns`] bounds the error.
+//!    server and events share. A recording has wall time. Clocks of remote subjects are not
+//!    matched, and they have no events.
 //! 2. Counters in samples are cumulative; readers take differences.
 //! 3. Within a version fields are added, never renamed or redefined.
 
@@ -107,8 +107,6 @@ pub struct SubjectFacts {
     pub command: String,
     /// What it says of its version, if it says it.
     pub version: Option<String>,
-    /// Bound of the error of its times, in nanoseconds; 0 on this machine.
-    pub clock_error_ns: u64,
     /// Why it was not run, if it was not: its program is missing.
     #[serde(default)]
     pub left_out: Option<String>,

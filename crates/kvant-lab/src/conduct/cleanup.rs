@@ -1,5 +1,5 @@
-//! What has to be gone when the program ends, however it ends: process groups and temporary
-//! directories.
+//! Process groups and temporary directories, which are removed when the program ends, however it
+//! ends.
 //!
 //! Guards remove both in the ordinary case. [`remove_all`] is for the ends that run no destructor:
 //! a second signal, and a panic of a program that aborts.

@@ -25,7 +25,6 @@ pub(super) fn run(plan: &Plan, cases: Vec<Case>, options: &Options, now_wall_ms:
         .to_owned(),
         command: command_text(subject, &options.program),
         version: version(subject, options),
-        clock_error_ns: 0,
         left_out: None,
     };
     Run {

@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! 1. `run.json` is replaced atomically: it is always whole.
-//! 2. An attempt is in `journal.jsonl` only when its files are complete and durable.
+//! 2. An attempt is in `journal.jsonl` only when its files are complete. `load.hlog` is not synced,
+//!    so a power loss may damage it.
 //! 3. A line of the journal that was cut short is dropped when the run is resumed.
 
 use crate::record::{Attempt, FORMAT, Run, VERSION};

@@ -343,6 +343,6 @@ pub(super) fn document<'a>(text: &'a str, report: &Report) -> Option<toml::Spann
         let at = error.span().map_or(0, |Range { start, .. }| start);
         report.refuse(at, format!("this is no TOML: {}", error.message()));
     }
-    // What the parser guessed of a broken text would add problems that nobody made.
+    // The parser's guesses about a broken text would give problems that are not in it.
     errors.is_empty().then_some(table)
 }

@@ -173,7 +173,6 @@ fn run() -> Run {
         kind: "kvant".to_owned(),
         command: format!("kvant serve --dispatch {dispatch} --memory 256MiB"),
         version: Some("0.1.0".to_owned()),
-        clock_error_ns: 0,
         left_out: None,
     };
     let workload = |name: &str, requests: &str| WorkloadFacts {
