@@ -132,10 +132,18 @@ impl TlsStream {
         if bytes.is_empty() {
             return Ok(0);
         }
-        self.flush()?;
-        let taken = self.tls.writer().write(bytes)?;
-        self.flush()?;
-        if taken == 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(taken) }
+        loop {
+            self.flush()?;
+            let taken = self.tls.writer().write(bytes)?;
+            self.flush()?;
+            if taken > 0 {
+                return Ok(taken);
+            }
+            if self.tls.wants_write() {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            // The peer made room between the two flushes, and nothing is buffered any more.
+        }
     }
 
     /// Whether buffered bytes wait for the socket to become writable.
