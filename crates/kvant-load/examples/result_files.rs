@@ -102,6 +102,7 @@ fn outcome(names: &OpNames, phase: u64, mut total: Interval) -> Outcome {
             request_count_max: None,
         },
         start_wall_ms: START_WALL_MS,
+        measure_start_ns: None,
         measured_ns: SECONDS * SECOND_NS,
         total,
         seconds: Vec::new(),

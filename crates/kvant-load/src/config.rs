@@ -75,7 +75,8 @@ impl Default for LoadConfig {
 pub struct Phase {
     /// The planned rate.
     pub rate: Rate,
-    /// Load before the measured time, not measured, at the rate with which that starts.
+    /// Load before the measured time, not measured, at the rate with which that starts. Without it
+    /// a phase does not wait for the responses to requests of the phase before.
     #[serde(rename = "warmup_ns", with = "duration_ns")]
     pub warmup: Duration,
     /// The measured time.

@@ -16,6 +16,8 @@ const OTHERS_PART_MAX: f64 = 0.15;
 const PRESSURE_PART_MAX: f64 = 0.1;
 /// Part of a phase that disturbed seconds may take.
 const DISTURBED_TIME_PART_MAX: f64 = 0.1;
+/// The same of a phase that is a figure.
+const DISTURBED_TIME_PART_OF_FIGURE_MAX: f64 = 0.01;
 
 /// What disturbed a phase, in words that follow "disturbed:"; `None` if the machine was calm, or
 /// its CPU use is unknown.
@@ -28,9 +30,20 @@ pub(crate) fn disturbance(outcome: &Outcome) -> Option<String> {
     (part > DISTURBED_TIME_PART_MAX).then_some(disturbed)
 }
 
-/// As [`disturbance`], but one disturbed second suffices: it may be why a phase failed.
-pub(crate) fn disturbance_of_any_second(outcome: &Outcome) -> Option<String> {
+/// What disturbed a phase, if one disturbed second suffices: it may be why a phase failed, or be
+/// all of a high percentile.
+pub fn disturbance_of_any_second(outcome: &Outcome) -> Option<String> {
     disturbance(outcome).or_else(|| Some(disturbed_seconds(outcome)?.0))
+}
+
+/// What disturbed a phase that is a figure: more than one second of a hundred. So it is any second
+/// of a phase of less than 100 s, of which it may be all of a high percentile.
+pub fn disturbance_of_a_figure(outcome: &Outcome) -> Option<String> {
+    let of_seconds = || {
+        let (disturbed, part) = disturbed_seconds(outcome)?;
+        (part > DISTURBED_TIME_PART_OF_FIGURE_MAX).then_some(disturbed)
+    };
+    disturbance(outcome).or_else(of_seconds)
 }
 
 fn is_disturbed(period: &MachineUse, stolen_part_max: f64) -> bool {

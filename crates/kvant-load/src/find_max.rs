@@ -6,7 +6,7 @@
 //! that failed narrowly is repeated before it counts: one hiccup of a shared machine must not end
 //! the search at a fifth of the truth. A phase that failed while the machine was disturbed does not
 //! count either, up to a number of them, so that the search ends on a machine that is always
-//! disturbed too.
+//! disturbed too. So is the run at 80 % repeated, whether it failed or not.
 //!
 //! The generator's lateness is no criterion: response times count from the plan, so lateness can
 //! make a good rate look bad, but never a bad one good. It decides which side a failure is ascribed
@@ -39,7 +39,8 @@ pub struct FindMaxConfig {
 pub struct Means<'a> {
     /// Runs a phase.
     pub run: &'a mut dyn FnMut(&Phase, &Attempt) -> Result<Outcome>,
-    /// Returns the objectives that a phase missed, such as `p99<5ms`, a sentence each.
+    /// Returns the objectives that a phase missed, such as `p99<5ms`, and what else kept the rate
+    /// from being sustained, a sentence each. Called right after the phase.
     pub slo: &'a dyn Fn(&Outcome) -> Vec<String>,
     /// Receives each phase after it was judged.
     pub each_point: &'a mut dyn FnMut(&Point),
@@ -103,7 +104,7 @@ pub struct Point {
 /// What ended the search upwards: the least rate that failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limit {
-    /// In requests a second; 0 if the closed loop had no response.
+    /// In requests a second; 0 if the closed loop had no successful response.
     pub rate: f64,
     /// Why it failed, a sentence each.
     pub reasons: Vec<String>,
@@ -114,17 +115,18 @@ pub struct Limit {
 /// The result of a search.
 #[derive(Clone, Debug)]
 pub struct FindMax {
-    /// Responses a second of the closed loop.
+    /// Responses a second of the closed loop, without errors.
     pub saturation_rate: f64,
     /// The highest rate that held, in requests a second; `None` if none did.
     pub rate: Option<f64>,
-    /// Whether it held in the longer runs too.
+    /// Whether it held in the longer runs too, long enough for a trend of the backlog, and 80 % of
+    /// it held.
     pub is_confirmed: bool,
     /// Why no higher rate; `None` if none failed, up to the highest that was tried.
     pub limit: Option<Limit>,
     /// All phases in the order in which they were run.
     pub points: Vec<Point>,
-    /// The run at 80 % of the rate.
+    /// The run at 80 % of the rate: the last, if the machine was disturbed in earlier ones.
     pub at_80: Option<Outcome>,
     /// Whether a phase, and the search with it, was cut short.
     pub is_cut_short: bool,

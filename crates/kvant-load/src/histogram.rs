@@ -56,6 +56,17 @@ impl Histogram {
         }
     }
 
+    /// The values that are not in `other`, which holds a part of them.
+    #[must_use]
+    pub fn without(&self, other: &Histogram) -> Histogram {
+        let mut rest = Histogram::new();
+        for value in self.0.iter_recorded() {
+            let ns = value.value_iterated_to();
+            rest.record_many_ns(ns, value.count_at_value().saturating_sub(other.0.count_at(ns)));
+        }
+        rest
+    }
+
     /// Removes all values; keeps the memory.
     pub fn clear(&mut self) {
         if !self.is_empty() {

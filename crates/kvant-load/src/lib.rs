@@ -17,7 +17,7 @@
 pub mod assertion;
 pub mod compare;
 pub mod config;
-mod disturbance;
+pub mod disturbance;
 pub mod find_max;
 pub mod histogram;
 mod http;

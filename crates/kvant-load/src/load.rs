@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! 1. A phase begins for all threads at the same time, when all of them have opened their
-//!    connections.
+//!    connections, and these are free unless it has no warm-up.
 //! 2. A worker that fails or panics ends the run with an error: no thread waits for it.
 //!
 //! Threads: one event loop each, which keeps its connections and its source from phase to phase;
@@ -53,6 +53,7 @@ pub struct Load {
     reports: Receiver<Report>,
     stopper: Stopper,
     failure: Option<Error>,
+    before_beginning: Option<Box<dyn FnMut() + Send>>,
     before_measuring: Option<Box<dyn FnMut(u64) + Send>>,
     machine: Option<Machine>,
 }
@@ -101,6 +102,7 @@ impl Load {
             reports,
             stopper: Stopper { is_stopped: Arc::default(), reports: report.clone() },
             failure: None,
+            before_beginning: None,
             before_measuring: None,
             machine: None,
         };
@@ -143,6 +145,12 @@ impl Load {
             .name(format!("load-{thread}"))
             .spawn(move || worker::run(parts))?;
         Ok(WorkerHandle { commands, empty, waker, thread })
+    }
+
+    /// Sets what [`Load::run`] calls when all connections are open and a phase is to begin. The
+    /// phase begins when it returns: it may wait for another load.
+    pub fn before_beginning(&mut self, call: Box<dyn FnMut() + Send>) {
+        self.before_beginning = Some(call);
     }
 
     /// Sets what [`Load::run`] calls when the measured time begins, with that time by the monotonic
@@ -198,10 +206,12 @@ impl Load {
             self.end_phase();
         }
         let mut measure_from_ns = None;
+        let mut measure_start_ns = None;
         let mut watch = MachineWatch::new(self.machine.as_ref());
         while !tally.has_ended() {
             let Some(Report { thread, event }) = self.next_report(measure_from_ns)? else {
                 let from_ns = measure_from_ns.take();
+                measure_start_ns = from_ns.or(measure_start_ns);
                 watch.begin(self.env.clock.monotonic_ns());
                 if let (Some(call), Some(from_ns)) = (&mut self.before_measuring, from_ns) {
                     call(from_ns);
@@ -212,6 +222,9 @@ impl Load {
                 WorkerEvent::Ready => {
                     ready_count += 1;
                     if ready_count == self.workers.len() {
+                        if let Some(call) = &mut self.before_beginning {
+                            call();
+                        }
                         let now_ns = self.env.clock.monotonic_ns();
                         self.send_all(|| Command::Begin { begin_ns: now_ns + BEGIN_AFTER_NS });
                         let until_measured_ns =
@@ -243,6 +256,7 @@ impl Load {
         }
         let mut outcome = tally.finish(phase, start_wall_ms, self.ops.all(), is_cut_short);
         outcome.machine = watch.total();
+        outcome.measure_start_ns = measure_start_ns;
         Ok(outcome)
     }
 

@@ -1,8 +1,9 @@
 //! The CPU use of this machine while load is generated: by the generator, the server, other
 //! processes and the hypervisor.
 //!
-//! 1. Shares are parts of the time of all CPUs, except for the pressure, which is a part of wall
-//!    time.
+//! 1. Shares are parts of the time of the CPUs that [`ProcFs::cpu_times`] accounts for, except for
+//!    the pressure of the whole machine, which is a part of wall time. If these are not all CPUs,
+//!    the generator and the server run on no others.
 //! 2. Time in interrupts counts for no share: whether the kernel charges it to tasks depends on its
 //!    build. So `others` may be slightly too low, never too high.
 //! 3. The server's share is known if it listens on this machine and its descriptors are readable
@@ -22,7 +23,7 @@ const TIME_MIN_NS: u64 = 500_000_000;
 pub struct MachineUse {
     /// The length of the period, in nanoseconds.
     pub time_ns: u64,
-    /// CPUs of the machine.
+    /// CPUs of which the shares are parts.
     pub cpu_count: u32,
     /// Share of this process.
     pub generator_part: f64,

@@ -14,6 +14,9 @@ pub struct Outcome {
     pub phase: Phase,
     /// Wall time at which the measured time began, in milliseconds since 1970.
     pub start_wall_ms: u64,
+    /// The same by the monotonic clock, in nanoseconds; `None` if it never began.
+    #[serde(default)]
+    pub measure_start_ns: Option<u64>,
     /// Length of the measured time, in nanoseconds: `phase.duration`, or less if the phase was cut
     /// short.
     pub measured_ns: u64,
@@ -97,6 +100,19 @@ impl Outcome {
         let mut all = self.response();
         all.add(&self.unanswered);
         all
+    }
+
+    /// Responses that are no errors.
+    pub fn good_count(&self) -> u64 {
+        self.total.completed.saturating_sub(self.total.errors.status)
+    }
+
+    /// Goodput: responses a second that are no errors.
+    pub fn rate_good(&self) -> f64 {
+        match self.total.completed {
+            0 => 0.0,
+            completed => self.rate_achieved() * self.good_count() as f64 / completed as f64,
+        }
     }
 
     /// Responses a second.

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 /// An interval of the measured time (`LoadConfig::interval`) of one thread or of all, or a phase.
 ///
 /// A request belongs to the interval in which it was completed. Only requests planned in the
-/// measured time count; those of the warm-up are not recorded. Written as JSON under these names.
+/// measured time count; those of the warm-up are not recorded, except for those in flight at its
+/// end in a closed loop without a limit of requests. Written as JSON under these names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Begin, in nanoseconds since the measured time began.
@@ -31,7 +32,8 @@ pub struct Interval {
     /// From the connect call until the socket is writable or the TLS handshake is complete.
     pub connect: Histogram,
     /// Requests whose planned time lies in this interval. In a closed loop: requests sent, or
-    /// failed to be sent. A pipelined batch counts with the planned time of its first request.
+    /// failed to be sent, or in flight when the measured time began. A pipelined batch counts with
+    /// the planned time of its first request.
     pub planned: u64,
     /// Requests written.
     pub sent: u64,
@@ -61,6 +63,14 @@ pub struct OpRecord {
     pub response: Histogram,
     /// From the write to the last byte of the response.
     pub service: Histogram,
+    /// The same of the responses that count as `errors.status` only, such as refusals; they are in
+    /// `service` too.
+    #[serde(default, skip_serializing_if = "has_none")]
+    pub service_failed: Option<Histogram>,
+}
+
+fn has_none(histogram: &Option<Histogram>) -> bool {
+    histogram.as_ref().is_none_or(Histogram::is_empty)
 }
 
 /// Counts of failures, as wrk2 has them; written as JSON under these names.
@@ -121,6 +131,9 @@ impl Interval {
         for (mine, theirs) in self.ops.iter_mut().zip(&other.ops) {
             mine.response.add(&theirs.response);
             mine.service.add(&theirs.service);
+            if let Some(failed) = theirs.service_failed.as_ref().filter(|all| !all.is_empty()) {
+                mine.service_failed.get_or_insert_default().add(failed);
+            }
             theirs.statuses.iter().for_each(|&(status, count)| mine.add_status(status, count));
         }
         self.ops.extend_from_slice(other.ops.get(known..).unwrap_or_default());
@@ -151,6 +164,7 @@ impl Interval {
         for op in &mut self.ops {
             op.response.clear();
             op.service.clear();
+            op.service_failed.iter_mut().for_each(Histogram::clear);
         }
         self.lateness.clear();
     }
@@ -163,6 +177,11 @@ impl Interval {
     /// The service times of all kinds together.
     pub fn service(&self) -> Histogram {
         merged(self.ops.iter().map(|op| &op.service))
+    }
+
+    /// Those of the responses that count as `errors.status`.
+    pub fn service_failed(&self) -> Histogram {
+        merged(self.ops.iter().filter_map(|op| op.service_failed.as_ref()))
     }
 }
 

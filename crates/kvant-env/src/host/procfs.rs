@@ -23,12 +23,14 @@ const UNIX_LISTENS: u32 = 0x1_0000;
 #[derive(Clone, Debug)]
 pub struct ProcFs {
     root: PathBuf,
+    /// CPUs of [`ProcFs::cpu_times`]; empty: all.
+    cpus: Vec<u32>,
 }
 
-/// Total CPU time of all CPUs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Total CPU time of some CPUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTimes {
-    /// Online CPUs.
+    /// Their number, without those that are offline.
     pub cpu_count: u32,
     /// Used by tasks in user mode and in the kernel, without interrupts.
     pub tasks_ns: u64,
@@ -68,34 +70,35 @@ impl ProcFs {
 
     /// A directory with the same layout, for tests.
     pub fn at(root: impl Into<PathBuf>) -> ProcFs {
-        ProcFs { root: root.into() }
+        ProcFs { root: root.into(), cpus: Vec::new() }
     }
 
-    /// CPU times of the machine.
+    /// The same with [`ProcFs::cpu_times`] of these CPUs only.
+    #[must_use]
+    pub fn on_cpus(&self, cpus: Vec<u32>) -> ProcFs {
+        ProcFs { root: self.root.clone(), cpus }
+    }
+
+    /// CPU times of the machine, or of the CPUs of [`ProcFs::on_cpus`] if each of them has a row.
     pub fn cpu_times(&self) -> Option<CpuTimes> {
         let text = self.text("stat")?;
-        let mut cpu_count = 0;
-        let mut sum = None;
-        for line in text.lines() {
-            match line.split_once(' ') {
-                Some(("cpu", rest)) => sum = Some(rest),
-                Some((name, _)) if name.starts_with("cpu") => cpu_count += 1,
-                _ => {}
-            }
+        let rows: Vec<(&str, &str)> =
+            text.lines().filter_map(|line| line.strip_prefix("cpu")?.split_once(' ')).collect();
+        let row = |name: &str| rows.iter().find(|(known, _)| *known == name);
+        let chosen: Option<Vec<_>> = self.cpus.iter().map(|cpu| row(&cpu.to_string())).collect();
+        if let Some(chosen) = chosen.filter(|chosen| !chosen.is_empty()) {
+            return chosen.iter().try_fold(CpuTimes::default(), |sum, (_, ticks)| {
+                let of_cpu = cpu_times_of(ticks)?;
+                Some(CpuTimes {
+                    cpu_count: sum.cpu_count + 1,
+                    tasks_ns: sum.tasks_ns + of_cpu.tasks_ns,
+                    stolen_ns: sum.stolen_ns + of_cpu.stolen_ns,
+                    all_ns: sum.all_ns + of_cpu.all_ns,
+                })
+            });
         }
-        let ticks: Vec<u64> = sum?.split_whitespace().map_while(|word| word.parse().ok()).collect();
-        // User time includes the guest time that follows.
-        let &[user, nice, system, idle, io_wait, irq, soft_irq, stolen, ..] = &ticks[..] else {
-            return None;
-        };
-        let tasks = user + nice + system;
-        let all = tasks + idle + io_wait + irq + soft_irq + stolen;
-        Some(CpuTimes {
-            cpu_count,
-            tasks_ns: tasks.saturating_mul(tick_ns()),
-            stolen_ns: stolen.saturating_mul(tick_ns()),
-            all_ns: all.saturating_mul(tick_ns()),
-        })
+        let (_, all) = row("")?;
+        Some(CpuTimes { cpu_count: rows.len() as u32 - 1, ..cpu_times_of(all)? })
     }
 
     /// Time in which at least one runnable task of the machine had no CPU.
@@ -130,6 +133,18 @@ impl ProcFs {
             all.iter().filter_map(|name| name.parse().ok()).filter(is_member).collect();
         pids.sort_unstable();
         pids
+    }
+
+    /// When a process started, in ticks since the boot; `None` if there is no such process. With
+    /// [`ProcFs::boot_id`] it tells a process from a later one with the same id.
+    pub fn process_start_ticks(&self, pid: u32) -> Option<u64> {
+        let stat = self.text(&format!("{pid}/stat"))?;
+        stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+    }
+
+    /// The random id of this boot.
+    pub fn boot_id(&self) -> Option<String> {
+        Some(self.text("sys/kernel/random/boot_id")?.trim().to_owned())
     }
 
     /// Counters of a process; `None` if it has ended.
@@ -241,6 +256,23 @@ impl ProcFs {
     fn text(&self, file: &str) -> Option<String> {
         super::read_text(&self.root.join(file)).ok()
     }
+}
+
+/// The times in a row of `stat`, for no CPU.
+fn cpu_times_of(row: &str) -> Option<CpuTimes> {
+    let ticks: Vec<u64> = row.split_whitespace().map_while(|word| word.parse().ok()).collect();
+    // User time includes the guest time that follows.
+    let &[user, nice, system, idle, io_wait, irq, soft_irq, stolen, ..] = &ticks[..] else {
+        return None;
+    };
+    let tasks = user + nice + system;
+    let all = tasks + idle + io_wait + irq + soft_irq + stolen;
+    Some(CpuTimes {
+        cpu_count: 0,
+        tasks_ns: tasks.saturating_mul(tick_ns()),
+        stolen_ns: stolen.saturating_mul(tick_ns()),
+        all_ns: all.saturating_mul(tick_ns()),
+    })
 }
 
 /// The number in the line that begins with `name`.

@@ -2,6 +2,7 @@
 
 use crate::outcome::{Outcome, Second};
 use crate::verdict::{self, Bound};
+use std::time::Duration;
 
 /// Part of a plan that must be answered or in flight at the end.
 const ACHIEVED_PART_MIN: f64 = 0.995;
@@ -11,7 +12,10 @@ const ERRORS_PART_MAX: f64 = 0.001;
 const GROWTH_MIN_PART: f64 = 0.001;
 /// Likewise, in requests.
 const GROWTH_MIN: f64 = 10.0;
+/// Seconds that a trend needs.
 const SECONDS_MIN: usize = 4;
+/// Phases that are shorter have no trend.
+pub(super) const TREND_TIME_MIN: Duration = Duration::from_secs(SECONDS_MIN as u64);
 /// A failure is narrow if this part of the plan was achieved although the backlog grew ...
 const CLOSE_ACHIEVED_GROWING: f64 = 0.97;
 /// ... or this part, if it did not: the rest may be due to one hiccup near the end.

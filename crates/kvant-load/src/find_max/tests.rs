@@ -145,6 +145,7 @@ impl Model {
         Outcome {
             phase: *phase,
             start_wall_ms: 0,
+            measure_start_ns: None,
             measured_ns: phase.duration.as_nanos() as u64,
             total,
             seconds: (0..time_s as u64).map(second).collect(),
@@ -253,7 +254,7 @@ fn a_server_without_responses_is_the_limit() {
     let Some(Limit { reasons, generator: None, .. }) = &found.limit else {
         panic!("{:?}", found.limit)
     };
-    assert!(reasons[0].contains("no answer"), "{reasons:?}");
+    assert!(reasons[0].contains("no successful response"), "{reasons:?}");
 }
 
 #[test]
@@ -418,4 +419,36 @@ fn steps_that_are_too_short_are_refused() {
     let config = FindMaxConfig { measure: Duration::from_millis(99), ..CONFIG };
     let error = find_max(config, means).unwrap_err();
     assert!(error.to_string().contains("at least 100ms"), "{error}");
+}
+
+/// Searches with the objective missed at 80 % only if `fails_at_80`.
+fn confirmed(measure: Duration, fails_at_80: bool) -> (bool, Option<f64>) {
+    let mut model = Model::new(20_000.0);
+    let purpose = std::cell::Cell::new(Purpose::Saturation);
+    let means = Means {
+        run: &mut |phase, attempt| {
+            purpose.set(attempt.purpose);
+            Ok(model.run(phase))
+        },
+        slo: &|_| {
+            let is_missed = fails_at_80 && purpose.get() == Purpose::At80;
+            is_missed.then(|| "the debt grew".to_owned()).into_iter().collect()
+        },
+        each_point: &mut |_| {},
+    };
+    let found = find_max(FindMaxConfig { measure, ..CONFIG }, means).unwrap();
+    (found.is_confirmed, found.rate)
+}
+
+#[test]
+fn a_rate_of_which_80_percent_do_not_hold_is_not_confirmed() {
+    let (is_confirmed, rate) = confirmed(CONFIG.measure, false);
+    assert!(is_confirmed);
+    assert_eq!(confirmed(CONFIG.measure, true), (false, rate));
+}
+
+#[test]
+fn runs_too_short_for_a_trend_do_not_confirm() {
+    assert!(confirmed(Duration::from_millis(1_400), false).0);
+    assert!(!confirmed(Duration::from_millis(1_300), false).0);
 }

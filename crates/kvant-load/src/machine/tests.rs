@@ -78,6 +78,37 @@ fn others_share_is_that_of_neither_generator_nor_server() {
     assert!((total.others_part - 0.6).abs() < 1e-9, "{total:?}");
 }
 
+/// Another process keeps one of eight CPUs busy, on which the hypervisor also steals. The generator
+/// and the server are bound to this CPU and its neighbour.
+#[test]
+fn a_neighbour_on_one_of_many_cpus_is_seen() {
+    let proc = Proc::new("many");
+    let set = |tasks: u64, idle: u64, stolen: u64, own: u64| {
+        proc.set(0, 0, 0, own, 0, 0);
+        let quiet = |cpu: u32| format!("cpu{cpu} 0 0 0 {} 0 0 0 0 0 0\n", tasks + idle + stolen);
+        let busy = format!("cpu3 {tasks} 0 0 {idle} 0 0 0 {stolen} 0 0\n");
+        let rows: String =
+            (0..8).map(|cpu| if cpu == 3 { busy.clone() } else { quiet(cpu) }).collect();
+        let sum =
+            format!("cpu  {tasks} 0 0 {} 0 0 0 {stolen} 0 0\n", 8 * idle + 7 * (tasks + stolen));
+        proc.write("stat", &format!("{sum}{rows}"));
+    };
+    let on = |cpus: Vec<u32>| {
+        let server = Server::Processes(vec!["77".to_owned()]);
+        let machine = Machine { proc: ProcFs::at(&proc.0).on_cpus(cpus), server };
+        let mut watch = MachineWatch::new(Some(&machine));
+        set(0, 0, 0, 0);
+        watch.begin(10 * S);
+        set(90, 0, 10, 10);
+        watch.lap(11 * S).unwrap()
+    };
+    let all = on(Vec::new());
+    assert!((all.others_part - 0.1).abs() < 1e-9 && all.stolen_part < 0.02, "{all:?}");
+    let bound = on(vec![2, 3]);
+    assert!((bound.others_part - 0.4).abs() < 1e-9, "{bound:?}");
+    assert!((bound.stolen_part - 0.05).abs() < 1e-9, "{bound:?}");
+}
+
 #[test]
 fn without_counters_there_is_no_result() {
     let proc = Proc::new("none");

@@ -127,7 +127,10 @@ impl Worker {
             self.run.free_count = free_count;
             self.run.progress_ns = self.now_ns;
         }
-        let has_all = self.run.has_seen_all && free_count == self.connections.len();
+        // Without a warm-up a phase follows the one before without a pause: requests that are in
+        // flight from then keep their connections busy.
+        let old_count = if self.run.phase.warmup.is_zero() { self.busy.count() } else { 0 };
+        let has_all = self.run.has_seen_all && free_count + old_count == self.connections.len();
         has_all || self.now_ns >= self.prepare_deadline_ns()
     }
 
@@ -173,6 +176,23 @@ impl Worker {
         let calibrates_after_ns = CALIBRATION_NS + duration::ns(stagger(self.connections.len()));
         self.recorder.begin(at_ns, self.config.wrk2_exact.then_some(calibrates_after_ns));
         self.run.pace.begin_measuring(at_ns);
+        if matches!(self.run.pace, Pace::Closed) && self.run.phase.request_count_max.is_none() {
+            self.record_in_flight();
+        }
+    }
+
+    /// Counts the requests in flight as sent in the measured time. Without a plan the rate is that
+    /// of the responses within a time: it would lack as many as there are connections.
+    fn record_in_flight(&mut self) {
+        let mut next = self.busy.first();
+        while let Some(index) = next {
+            next = self.busy.after(&self.links, index);
+            let flight = &mut self.connections[index].flight;
+            let count = flight.in_flight();
+            flight.is_recorded = count > 0;
+            self.run.tried += count;
+            self.recorder.interval.sent += count;
+        }
     }
 
     fn end_interval(&mut self, at_ns: u64) {

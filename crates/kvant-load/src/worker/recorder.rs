@@ -109,13 +109,18 @@ impl Recorder {
     ) {
         let interval = &mut *self.interval;
         interval.completed += 1;
-        if !self.ok_statuses.is_success(status) {
+        let is_success = self.ok_statuses.is_success(status);
+        if !is_success {
             interval.errors.status += 1;
         }
         let op = interval.op_mut(expected.op);
         op.count_status(status);
         if is_timed {
             let response_ns = record_times(op, flight, now_ns);
+            if !is_success {
+                let service_ns = now_ns.saturating_sub(flight.written_ns);
+                op.service_failed.get_or_insert_default().record_ns(service_ns);
+            }
             interval.lateness.record_ns(response_ns, flight.lag_ns);
             if let Some(calibration) = &mut self.calibration {
                 calibration.response.record_ns(response_ns);

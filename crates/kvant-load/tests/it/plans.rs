@@ -1,9 +1,9 @@
 //! Plans other than a constant rate.
 
-use crate::harness::{MS, Setup, check_sums, ensure, experiment, text};
+use crate::harness::{self, MS, Setup, check_sums, ensure, experiment, text};
 use crate::server::{Behaviour, Server};
 use kvant_load::{Arrival, Errors, Outcome, Phase, Rate};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const AT_ONCE: Behaviour = Behaviour::After(Duration::ZERO);
 
@@ -87,6 +87,46 @@ fn slow_connections_with_private_plans_have_a_backlog() {
             (outcome.response().max_ns(), outcome.service().percentile_ns(50.0));
         ensure!(response_ns > 500 * MS, "response: at most {} us", response_ns / 1_000);
         ensure!(service_ns < 75 * MS, "service: p50 is {} us", service_ns / 1_000);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_closed_loop_counts_all_responses_of_the_measured_time() {
+    experiment(|| {
+        let server = Server::start(Behaviour::After(Duration::from_millis(200)));
+        let mut load = Setup::new(server.url()).connections(4).threads(2).start().unwrap();
+        // Requests are sent at 0, 200, 400 and 600 ms, and three responses come within the time.
+        let phase = Phase {
+            rate: Rate::Closed,
+            warmup: Duration::from_millis(100),
+            duration: Duration::from_millis(600),
+            request_count_max: None,
+        };
+        let outcome = load.run(&phase, &mut |_| true).unwrap();
+        load.stop();
+        check_sums(&outcome);
+        ensure!(outcome.total.completed == 12, "{}", text(&outcome));
+        let shortest_ns = outcome.response().min_ns();
+        assert!(shortest_ns >= 199 * MS, "{shortest_ns}");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_phase_without_a_warmup_does_not_wait_for_old_responses() {
+    const SERVICE: Duration = Duration::from_millis(1_000);
+    experiment(|| {
+        let server = Server::start(Behaviour::After(SERVICE));
+        let mut load = Setup::new(server.url()).connections(4).threads(2).start().unwrap();
+        let begin = Instant::now();
+        let first = harness::run(&mut load, 40.0, Duration::from_millis(300));
+        let second = harness::run(&mut load, 40.0, Duration::from_millis(300));
+        let took = begin.elapsed();
+        load.stop();
+        assert_eq!((first.in_flight, second.total.sent), (4, 0), "{}", text(&second));
+        assert_eq!((first.total.planned, second.total.planned), (12, 12), "{}", text(&second));
+        ensure!(took < SERVICE, "{took:?}");
         Ok(())
     });
 }

@@ -49,6 +49,16 @@ fn times_are_read_from_the_files() {
             all_ns: 576 * tick_ns(),
         })
     );
+    let of_cpus = |cpus: &[u32]| proc.on_cpus(cpus.to_vec()).cpu_times();
+    let one = CpuTimes {
+        cpu_count: 1,
+        tasks_ns: 75 * tick_ns(),
+        stolen_ns: 4 * tick_ns(),
+        all_ns: 289 * tick_ns(),
+    };
+    assert_eq!(of_cpus(&[1]), Some(one));
+    assert_eq!(of_cpus(&[0, 1]).map(|both| both.stolen_ns), Some(8 * tick_ns()));
+    assert_eq!(of_cpus(&[1, 2]), proc.cpu_times(), "a CPU without a row");
     assert_eq!(proc.cpu_pressure_ns(), Some(28_180_390_000));
     assert_eq!(proc.process_cpu_ns("self"), Some(46 * tick_ns()));
     assert_eq!(proc.own_pid(), Some(4711));

@@ -26,6 +26,7 @@ fn outcome(planned: u64, completed: u64, in_flight: u64, backlogs: &[f64]) -> Ou
             request_count_max: None,
         },
         start_wall_ms: 0,
+        measure_start_ns: None,
         measured_ns: 10_000_000_000,
         total: Interval { planned, completed, sent: completed, ..Interval::default() },
         seconds: seconds(backlogs),

@@ -1,6 +1,7 @@
 //! Shared machines: failures that say nothing about the server, and limits that move.
 
 use super::*;
+use crate::disturbance::disturbance_of_any_second;
 
 /// Neighbours take a tenth to seven tenths of the machine in every third phase, and the machine
 /// reports nine of ten.
@@ -73,7 +74,9 @@ fn a_temporary_drop_of_the_limit_is_recovered_from() {
         let rate = found.rate.unwrap_or_else(|| panic!("no rate: {context}"));
         assert!(rate <= knee * 1.001 && rate >= knee * part * 0.5, "{rate}: {context}");
         assert!(model.phases.len() <= 80, "{} phases: {context}", model.phases.len());
-        assert!(found.is_confirmed, "{context}: {:#?}", found.points);
+        // The run at 80 %, which is the last, does not hold during a drop.
+        let is_late_drop = model.drop.0.contains(&(model.phases.len() - 1));
+        assert!(found.is_confirmed || is_late_drop, "{context}: {:#?}", found.points);
         returned += usize::from(rate >= knee * 0.95);
     }
     println!("{returned} of {ROUNDS} within 5 %");
@@ -118,6 +121,29 @@ fn a_disturbed_step_is_repeated_and_does_not_count() {
     assert!(found.points[2].disturbance.as_ref().unwrap().contains("the hypervisor took 50 %"));
     assert_eq!(found.disturbed_count(), 2);
     assert!(found.rate.unwrap() >= 19_000.0, "{:?}", found.rate);
+}
+
+#[test]
+fn a_disturbed_run_at_80_percent_is_repeated() {
+    let at_80 = |disturbed_count: usize| {
+        let mut model = Model::new(20_000.0);
+        let mut seen = 0;
+        let mut run = |phase: &Phase, attempt: &Attempt| {
+            let mut outcome = model.run_undisturbed(phase);
+            seen += usize::from(attempt.purpose == Purpose::At80);
+            let is_hit = attempt.purpose == Purpose::At80 && seen <= disturbed_count;
+            let stolen_part = if is_hit { 0.5 } else { 0.0 };
+            outcome.machine = Some(MachineUse { stolen_part, ..MachineUse::default() });
+            Ok(outcome)
+        };
+        let means = Means { run: &mut run, slo: &|_| Vec::new(), each_point: &mut |_| {} };
+        let found = find_max(CONFIG, means).unwrap();
+        let is_disturbed = found.at_80.as_ref().and_then(disturbance_of_any_second).is_some();
+        (purposes(&found, Purpose::At80), is_disturbed)
+    };
+    assert_eq!(at_80(0), (1, false));
+    assert_eq!(at_80(2), (3, false));
+    assert_eq!(at_80(9), (3, true), "it ends");
 }
 
 #[test]

@@ -71,6 +71,9 @@ fn outcome() -> Outcome {
         record.response.record_ns(i * i * 17);
         record.service.record_ns(i * 900);
         record.count_status(if i % 7 == 0 { 404 } else { 200 });
+        if i % 20 == 0 {
+            record.service_failed.get_or_insert_default().record_ns(i * 900);
+        }
         total.send_lag.record_ns(i * 11);
     }
     total.connect.record_many_ns(80_000, 64);
@@ -106,6 +109,7 @@ fn outcome() -> Outcome {
             request_count_max: Some(5_000),
         },
         start_wall_ms: 1_700_000_000_123,
+        measure_start_ns: Some(5_000_000_000),
         measured_ns: 2_000_000_000,
         total,
         seconds: vec![second],

@@ -28,6 +28,7 @@ pub(super) fn outcome(latencies_ns: &[u64]) -> Outcome {
             request_count_max: None,
         },
         start_wall_ms: 0,
+        measure_start_ns: None,
         measured_ns: 2_000_000_500,
         total,
         seconds: Vec::new(),

@@ -51,6 +51,13 @@ fn responses_are_recorded_with_times_and_status() {
     assert_eq!((interval.response().count(), interval.service().count()), (4, 4));
     assert!(is_about(interval.response().max_ns(), 500 * MS));
     assert!(is_about(interval.service().min_ns(), 20 * MS));
+    // A status that is accepted is no failure.
+    let failed = interval.service_failed();
+    assert_eq!(failed.count(), 1);
+    assert!(is_about(failed.max_ns(), 30 * MS));
+    let succeeded = interval.service().without(&failed);
+    assert_eq!(succeeded.count(), 3);
+    assert!(is_about(succeeded.percentile_ns(60.0), 20 * MS));
 
     let second = recorder.end_interval(11 * S + S / 2, 9, 0);
     let interval = &second.interval;
