@@ -1,7 +1,7 @@
 //! The report as Markdown, in the manner of a written report: figures, tables, findings, and a
 //! place for the author's own words, which a rebuild keeps.
 
-use crate::model::{Figures, Measured, Report, Text};
+use crate::model::{Figures, Maximum, Measured, Report, Text};
 use crate::report::Language;
 use std::fmt::Write;
 
@@ -45,6 +45,11 @@ pub fn markdown(report: &Report, language: Language, old: Option<&str>) -> Strin
     page.heading("Files", "Файлы");
     report.files.iter().for_each(|file| page.line(&format!("- [{file}]({file})")));
     page.text
+}
+
+/// Whether [`markdown`] finds the place of the author's words in a report.
+pub fn has_notes(report: &str) -> bool {
+    notes(report).is_some()
 }
 
 /// The author's words in a report.
@@ -95,19 +100,31 @@ impl Page {
             return;
         }
         self.heading("Breaking points", "Точки разладки");
-        let row = |maximum: &crate::model::Maximum| {
-            let interval = maximum.interval_per_s;
+        let row = |maximum: &Maximum| {
+            let interval = maximum.interval_per_s.map_or("-".into(), |(low, high)| {
+                let kind = if maximum.is_interval_of_median { "95 %" } else { "held .. failed" };
+                format!("{low:.0} .. {high:.0} ({kind})")
+            });
             vec![
                 case_name(report, maximum.case, ""),
                 maximum.rate_per_s.map_or("-".into(), |rate| value(&rate, 0)),
-                interval.map_or("-".into(), |(low, high)| format!("{low:.0} .. {high:.0}")),
+                interval,
                 maximum.saturation_per_s.map_or("-".into(), |rate| value(&rate, 0)),
+                if maximum.is_confirmed { "yes" } else { "no" }.to_owned(),
                 maximum.limit.clone(),
                 maximum.reasons.join("; "),
             ]
         };
         self.table(
-            &["case", "rate, /s", "interval, /s", "closed loop, /s", "limit", "why"],
+            &[
+                "case",
+                "rate, /s",
+                "interval, /s",
+                "closed loop, /s",
+                "confirmed",
+                "limit",
+                "why more failed",
+            ],
             report.maxima.iter().map(row),
         );
     }
@@ -121,22 +138,20 @@ impl Page {
             let found = figures.response_ns.iter().find(|(known, _)| known == name);
             found.map_or("-".into(), |(_, measured)| milliseconds(measured))
         };
-        let row = |figures: &Figures| {
-            let optional = |measured: &Option<Measured>, scale: f64, decimals: usize| {
-                measured.map_or("-".into(), |measured| value(&scaled(&measured, scale), decimals))
-            };
+        let latencies = |figures: &Figures| {
             vec![
                 case_name(report, figures.case, &figures.step),
                 figures.planned_per_s.map_or("-".into(), |rate| format!("{rate:.0}")),
                 value(&figures.achieved_per_s, 0),
+                value(&figures.goodput_per_s, 0),
+                value(&scaled(&figures.errors_part, 100.0), 3),
                 named(figures, "p50"),
                 named(figures, "p99"),
                 named(figures, "p99.9"),
                 named(figures, "max"),
-                optional(&figures.cpu_per_request_ns, 1e-3, 1),
-                optional(&figures.rss_max_bytes, 1.0 / f64::from(1 << 20), 0),
-                optional(&figures.disk_written_per_request_bytes, 1.0, 0),
                 figures.attempts.len().to_string(),
+                figures.disturbed.to_string(),
+                figures.failed.to_string(),
             ]
         };
         self.table(
@@ -144,21 +159,55 @@ impl Page {
                 "case",
                 "planned, /s",
                 "achieved, /s",
+                "goodput, /s",
+                "errors, %",
                 "p50, ms",
                 "p99, ms",
                 "p99.9, ms",
                 "max, ms",
-                "CPU us/request",
+                "attempts",
+                "disturbed",
+                "failed",
+            ],
+            report.figures.iter().map(latencies),
+        );
+        self.heading("Cost", "Затраты");
+        let costs = |figures: &Figures| {
+            let optional = |measured: &Option<Measured>, scale: f64, decimals: usize| {
+                measured.map_or("-".into(), |measured| value(&scaled(&measured, scale), decimals))
+            };
+            vec![
+                case_name(report, figures.case, &figures.step),
+                optional(&figures.cpu_per_request_ns, 1e-3, 1),
+                optional(&figures.cpu_with_later_work_ns, 1e-3, 1),
+                optional(&figures.generator_cpu_per_request_ns, 1e-3, 1),
+                optional(&figures.rss_max_bytes, 1.0 / f64::from(1 << 20), 0),
+                optional(&figures.disk_written_per_request_bytes, 1.0, 0),
+                optional(&figures.write_amplification, 1.0, 2),
+                optional(&figures.switches_per_request, 1.0, 2),
+            ]
+        };
+        self.table(
+            &[
+                "case",
+                "CPU, us/request",
+                "with later work",
+                "generator's CPU, us/request",
                 "memory, MiB",
                 "disk, bytes/request",
-                "attempts",
+                "write amplification",
+                "context switches/request",
             ],
-            report.figures.iter().map(row),
+            report.figures.iter().map(costs),
         );
         let note = choose(
             self.language,
-            "Medians of the repeats, with the least and the greatest in brackets.",
-            "Медианы повторов, в скобках наименьшее и наибольшее.",
+            "Medians of the repeats, with the least and the greatest in brackets. Errors are a \
+             part of the planned requests. Write amplification counts from the begin of the \
+             measured time; what the server defers beyond the end is not in it.",
+            "Медианы повторов, в скобках наименьшее и наибольшее. Ошибки: часть запланированных \
+             запросов. Усиление записи считается от начала измерения; что сервер отложил за его \
+             конец, в него не входит.",
         );
         self.line(&format!("\n{note}"));
     }
@@ -169,15 +218,19 @@ impl Page {
         }
         self.heading("Comparisons", "Сравнения");
         self.table(
-            &["workload", "phase", "figure", "subjects", "ratio"],
+            &["workload", "phase", "figure", "subjects", "ratio", "95 % interval", "repeats"],
             report.comparisons.iter().map(|comparison| {
-                let cell = comparison.cell.join(", ");
+                let cell = joined(&comparison.cell);
                 vec![
                     format!("{} {cell}", comparison.workload).trim_end().to_owned(),
                     comparison.phase.clone(),
                     comparison.figure.clone(),
                     format!("{} / {}", comparison.other, comparison.base),
                     value(&comparison.ratio, 2),
+                    comparison
+                        .interval
+                        .map_or("-".into(), |(low, high)| format!("{low:.2} .. {high:.2}")),
+                    comparison.ratio.count.to_string(),
                 ]
             }),
         );
@@ -212,6 +265,9 @@ impl Page {
                     return "-".to_owned();
                 };
                 let text = match sweep.unit.as_str() {
+                    "ns" if sweep.figure == "cpu_per_request" => {
+                        format!("{} us", value(&scaled(measured, 1e-3), 1))
+                    }
                     "ns" => format!("{} ms", milliseconds(measured)),
                     _ => value(measured, 0),
                 };
@@ -221,7 +277,7 @@ impl Page {
                 .iter()
                 .map(|row| {
                     let cells = columns.values.iter().map(|column| cell_of(row, column));
-                    std::iter::once(row.join(", ")).chain(cells).collect()
+                    std::iter::once(joined(row)).chain(cells).collect()
                 })
                 .collect();
             self.table(&head, lines.into_iter());
@@ -249,7 +305,7 @@ impl Page {
 
     fn layers(&mut self, report: &Report) {
         for layers in &report.layers {
-            let name = case_name(report, layers.case, "");
+            let name = case_name(report, layers.case, &layers.step);
             self.heading(&format!("Cost a request: {name}"), &format!("Цена запроса: {name}"));
             let rows = layers.rows.iter().map(|row| {
                 let waits = row.waits_ns.iter().map(|(kind, ns)| format!("{kind} {ns:.0}"));
@@ -285,9 +341,16 @@ fn choose<'a>(language: Language, en: &'a str, ru: &'a str) -> &'a str {
     }
 }
 
+/// Values of a cell, without those of axes that do not concern it.
+fn joined(cell: &[String]) -> String {
+    let values = cell.iter().filter(|value| !value.is_empty()).map(String::as_str);
+    values.collect::<Vec<_>>().join(", ")
+}
+
 fn case_name(report: &Report, id: usize, step: &str) -> String {
     let case = report.case(id);
-    let parts = [&case.subject, &case.cell.join(", "), &case.workload, &case.phase, step];
+    let cell = joined(&case.cell);
+    let parts = [&case.subject, &cell, &case.workload, &case.phase, step];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" / ")
 }
 

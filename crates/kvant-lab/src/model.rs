@@ -85,11 +85,17 @@ pub struct Measured {
 pub struct Maximum {
     /// [`Case::id`].
     pub case: usize,
+    /// Searches that count. They are more than those of `rate_per_s` if no rate held in some.
+    #[serde(default)]
+    pub search_count: usize,
     /// Requests per second over the repeats; `None` if no rate held.
     pub rate_per_s: Option<Measured>,
     /// 95 % interval of the median of repeats, if there are enough of them; else the range between
     /// the highest rate that held and the lowest that failed.
     pub interval_per_s: Option<(f64, f64)>,
+    /// Which of both the interval is.
+    #[serde(default)]
+    pub is_interval_of_median: bool,
     /// Responses per second of the closed loop.
     pub saturation_per_s: Option<Measured>,
     /// Whether longer runs confirmed it in all repeats.
@@ -163,30 +169,45 @@ pub struct Figures {
     pub step: String,
     /// Valid attempts.
     pub attempts: Vec<u32>,
-    /// Attempts that do not count.
+    /// Attempts that do not count because others disturbed them.
     pub disturbed: usize,
-    /// Planned requests per second.
+    /// Attempts that failed.
+    #[serde(default)]
+    pub failed: usize,
+    /// Planned requests per second: the median of the repeats.
     pub planned_per_s: Option<f64>,
     /// Responses per second.
     pub achieved_per_s: Measured,
-    /// Responses with an error, as a part of all.
+    /// Failures of all kinds as a part of the planned requests.
     pub errors_part: Measured,
     /// Response times, in nanoseconds, unanswered requests included: mean, p50, p75, p90, p99,
     /// p99.9, p99.99, max.
     pub response_ns: Vec<(String, Measured)>,
     /// Service time p99, in nanoseconds.
     pub service_p99_ns: Measured,
+    /// The same of the responses without an error status.
+    #[serde(default)]
+    pub service_succeeded_p99_ns: Measured,
+    /// The same of those with one, such as refusals; `None` without any.
+    #[serde(default)]
+    pub service_failed_p99_ns: Option<Measured>,
     /// The generator's lateness p99, in nanoseconds.
     pub send_lag_p99_ns: Measured,
     /// CPU time of the subject per response, in nanoseconds.
     pub cpu_per_request_ns: Option<Measured>,
-    /// The same with its work until it was idle again.
+    /// The same with its work after the load; `None` if it was not watched longer than the load.
     pub cpu_with_later_work_ns: Option<Measured>,
+    /// CPU time of the generator per response: of its threads, or of an external program from its
+    /// start to its end.
+    #[serde(default)]
+    pub generator_cpu_per_request_ns: Option<Measured>,
     /// Greatest resident memory of the subject.
     pub rss_max_bytes: Option<Measured>,
     /// Bytes that the subject wrote to the disk per response.
     pub disk_written_per_request_bytes: Option<Measured>,
-    /// Bytes written to the disk by bytes of keys and values put, of a Kvant.
+    /// Bytes written by log, flushes and compactions by bytes of keys and values put, of a Kvant:
+    /// from the begin of the measured time until it was watched no longer. What it defers beyond
+    /// that is in no figure.
     pub write_amplification: Option<Measured>,
     /// Context switches of the subject per response, of both kinds.
     pub switches_per_request: Option<Measured>,
@@ -231,6 +252,22 @@ pub struct Comparison {
     pub figure: String,
     /// Other by base: median, least and greatest of the ratios of neighbouring repeats.
     pub ratio: Measured,
+    /// 95 % interval of the median ratio, by order statistics; `None` for fewer than six repeats.
+    #[serde(default)]
+    pub interval: Option<(f64, f64)>,
+}
+
+impl Comparison {
+    /// Whether the other subject has more, if the repeats show a difference: the interval, or the
+    /// ratio of every one of at least two repeats, is on one side of 1.
+    pub fn difference(&self) -> Option<bool> {
+        let (low, high) = self.interval.unwrap_or((self.ratio.min, self.ratio.max));
+        match self.ratio.count {
+            0 | 1 => None,
+            _ if low > 1.0 => Some(true),
+            _ => (high < 1.0).then_some(false),
+        }
+    }
 }
 
 /// A table over the axes of a sweep.
@@ -276,6 +313,9 @@ pub struct Spectrum {
 pub struct Layers {
     /// [`Case::id`].
     pub case: usize,
+    /// As in [`Figures`].
+    #[serde(default)]
+    pub step: String,
     /// [`Attempt::number`] of the recording.
     pub attempt: u32,
     /// By activity and stage.
@@ -330,12 +370,13 @@ pub struct LatencyColumn {
     pub end_ns: u64,
     /// Requests completed.
     pub completed: u64,
-    /// Requests planned.
-    pub planned: u64,
-    /// Requests due and unsent at the end.
-    pub backlog: u64,
+    /// Requests planned: the generator counts them, and failures, by second, which are spread
+    /// evenly over its columns.
+    pub planned: f64,
+    /// Requests due and unsent at the end, on straight lines between the ends of seconds.
+    pub backlog: f64,
     /// Failures.
-    pub errors: u64,
+    pub errors: f64,
     /// Response time, in nanoseconds.
     pub p50_ns: u64,
     /// Response time.

@@ -3,7 +3,10 @@
 //! ```text
 //! DIR/plan.toml            the plan as given
 //! DIR/run.json             Run, replaced atomically whenever it changes
-//! DIR/journal.jsonl        one Attempt a line, appended when the attempt has ended
+//! DIR/journal.jsonl        one Attempt a line, appended when the attempt has ended and its files
+//!                          are synced
+//! DIR/cleanup.json         processes and directories of a run in progress, for the case that the
+//!                          lab is killed
 //! DIR/attempts/0007/
 //!   load.json              kvant_load::report::json::ResultFile
 //!   load.hlog              interval log, one line an interval, operation and kind of latency
@@ -55,7 +58,7 @@ pub struct Run {
     pub state: RunState,
     /// What `--quick` shortened, a sentence each; empty without it.
     pub shortened: Vec<String>,
-    /// Seed of everything random.
+    /// Seed of everything random; that of an attempt is [`Attempt::seed`].
     pub seed: u64,
     /// The machine of the generator.
     pub host: HostFacts,
@@ -79,6 +82,30 @@ pub struct Run {
     pub cases: Vec<Case>,
     /// Figures of others to print beside the measured ones.
     pub known: Vec<Known>,
+    /// What all attempts have in common, by name: programs, scripts and the machine. A run is
+    /// resumed only if none of it has changed.
+    #[serde(default)]
+    pub identity: BTreeMap<String, String>,
+    /// The disk's own fsync, once a repeat; empty if no subject syncs each write.
+    #[serde(default)]
+    pub fsyncs: Vec<FsyncFacts>,
+}
+
+/// Times of small appends to a file beside the subjects' stores, each synced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FsyncFacts {
+    /// From 1 to [`Run::repeats`].
+    pub repeat: u32,
+    /// Appends.
+    pub count: u64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// 99.9th percentile.
+    pub p999_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
 }
 
 /// How far a run is.
@@ -110,6 +137,9 @@ pub struct SubjectFacts {
     /// Why it was not run, if it was not: its program is missing.
     #[serde(default)]
     pub left_out: Option<String>,
+    /// How often it did not end itself after SIGTERM and was killed.
+    #[serde(default)]
+    pub killed_count: u32,
 }
 
 /// The data that a subject is filled with.
@@ -124,6 +154,9 @@ pub struct DataFacts {
     pub fingerprint: String,
     /// Seconds that the fill took, by subject.
     pub fill_s: BTreeMap<String, f64>,
+    /// Kvants with equal data and different fingerprints, in words.
+    #[serde(default)]
+    pub mismatches: Vec<String>,
 }
 
 /// Requests of one kind or mixture.
@@ -223,8 +256,24 @@ pub struct Attempt {
     pub start_wall_ms: u64,
     /// The planned rate, if there is one.
     pub rate_per_s: Option<f64>,
+    /// Seed of its arrivals and requests: another one in each repeat.
+    #[serde(default)]
+    pub seed: u64,
+    /// What limits the trust in it, a sentence each, even if it counts: errors, a rate that is not
+    /// confirmed, a subject that was not at rest before.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// Whether it counts.
     pub verdict: AttemptVerdict,
+}
+
+impl Attempt {
+    /// A wall time in nanoseconds since 1970, such as the begin of a recording, on the monotonic
+    /// clock; exact to a millisecond. Negative if it is before the machine's start.
+    pub fn monotonic_ns(&self, wall_ns: u64) -> i64 {
+        let since_start_ns = i128::from(wall_ns) - i128::from(self.start_wall_ms) * 1_000_000;
+        i64::try_from(i128::from(self.start_ns) + since_start_ns).unwrap_or(i64::MAX)
+    }
 }
 
 /// Whether an attempt counts.
@@ -267,9 +316,9 @@ pub struct WatchSample {
     pub server_involuntary_switches: Option<u64>,
     /// CPU time of the generator.
     pub generator_cpu_ns: u64,
-    /// CPU time of all tasks.
+    /// CPU time of all tasks, on the CPUs of subjects and generator.
     pub all_cpu_ns: Option<u64>,
-    /// Time that the hypervisor took while a task was ready to run.
+    /// Time that the hypervisor took from these CPUs while a task was ready to run.
     pub stolen_ns: Option<u64>,
     /// Time in which a task was ready to run and had no CPU.
     pub pressure_ns: Option<u64>,
@@ -306,7 +355,8 @@ pub struct Known {
     pub phase: String,
     /// What it is in words.
     pub what: String,
-    /// Name of the figure: `rate_max`, `achieved`, `p50`, `p90`, `p99`, `p99.9`, `max`, `mean`.
+    /// Name of the figure: `rate_max`, `achieved`, `p50`, `p90`, `p99`, `p99.9`, `max`, `mean`,
+    /// `cpu_per_request`.
     pub figure: String,
     /// Requests per second, or milliseconds.
     pub value: f64,

@@ -51,7 +51,9 @@ fn points(measurement: &Measurement) -> impl Iterator<Item = CurvePoint> + '_ {
     let is_flat = |phase: &PhaseResult| {
         !matches!(phase.outcome.phase.rate, Rate::Ramp { .. }) && phase.outcome.total.completed > 0
     };
-    load.phases.iter().enumerate().filter(move |(_, phase)| is_flat(phase)).map(
+    let is_point =
+        move |index: usize, phase: &PhaseResult| is_flat(phase) && !is_disturbed(load, index);
+    load.phases.iter().enumerate().filter(move |(index, phase)| is_point(*index, phase)).map(
         move |(index, phase)| CurvePoint {
             offered_per_s: offered(phase.outcome.phase.rate),
             achieved_per_s: phase.rate_achieved_per_s,
@@ -65,11 +67,17 @@ fn points(measurement: &Measurement) -> impl Iterator<Item = CurvePoint> + '_ {
     )
 }
 
-/// Whether a phase of a search held. A disturbed one that failed was not judged.
+/// Whether a phase of a search was disturbed and failed: its latencies are not the subject's. One
+/// that held nevertheless counts.
+fn is_disturbed(load: &ResultFile, index: usize) -> bool {
+    let point = load.find_max.as_ref().and_then(|search| search.points.get(index));
+    point.is_some_and(|point| !point.is_met && point.disturbance.is_some())
+}
+
+/// Whether a phase of a search held.
 fn judged(load: &ResultFile, index: usize) -> Option<bool> {
     let point = load.find_max.as_ref()?.points.get(index)?;
-    let counts = point.rate_per_s > 0.0 && (point.is_met || point.disturbance.is_none());
-    counts.then_some(point.is_met)
+    (point.rate_per_s > 0.0).then_some(point.is_met)
 }
 
 /// Fits the law to the closed loops of a sweep over connections: the throughput of each number.

@@ -3,9 +3,10 @@
 //! Invariants:
 //! 1. A journal that ends in the middle of a line is read up to there: the process ended while it
 //!    was written.
-//! 2. A missing or damaged file of an attempt is an error that names it, unless the attempt's kind
-//!    has no such file.
+//! 2. An attempt with a missing or damaged file is in no figure, and a sentence names the file,
+//!    unless the attempt's kind has no such file.
 
+use super::responses::{self, Responses};
 use crate::record::{
     Attempt, AttemptVerdict, Case, EventFacts, FORMAT, Run, StatsSample, VERSION, Watch,
 };
@@ -15,6 +16,7 @@ use kvant_load::Rate;
 use kvant_load::report::json::{PhaseResult, ResultFile};
 use kvant_profiler::recording::{self, Recording};
 use serde::de::DeserializeOwned;
+use std::cell::RefCell;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -23,13 +25,16 @@ pub(super) struct Directory {
     path: PathBuf,
     pub(super) run: Run,
     pub(super) attempts: Vec<Attempt>,
+    /// Attempts with a file that cannot be read, and why, with the file.
+    pub(super) damaged: RefCell<Vec<(u32, String)>>,
 }
 
 /// A valid attempt with what was measured.
 pub(super) struct Measurement {
     pub(super) attempt: Attempt,
     pub(super) load: ResultFile,
-    pub(super) beside: Option<ResultFile>,
+    /// Of the load and of the one beside it.
+    pub(super) responses: Responses,
     pub(super) watch: Watch,
     pub(super) stats: Vec<StatsSample>,
 }
@@ -79,7 +84,7 @@ impl Directory {
                 }
             })
             .collect::<Result<_>>()?;
-        Ok(Directory { path: path.to_path_buf(), run, attempts })
+        Ok(Directory { path: path.to_path_buf(), run, attempts, damaged: RefCell::default() })
     }
 
     /// The directory of an attempt, relative to the run's.
@@ -92,30 +97,36 @@ impl Directory {
         self.path.join(Directory::dir_of(attempt)).join(name)
     }
 
-    /// The valid attempts of a case, in order of repeats.
-    ///
-    /// # Errors
-    /// As [`Directory::read`].
-    pub(super) fn measurements(&self, case: &Case) -> Result<Vec<Measurement>> {
+    /// The valid attempts of a case, in order of repeats, without damaged ones.
+    pub(super) fn measurements(&self, case: &Case) -> Vec<Measurement> {
         let valid = self
             .attempts
             .iter()
             .filter(|attempt| attempt.case == case.id && attempt.verdict == AttemptVerdict::Valid);
-        valid.map(|attempt| self.measurement(attempt)).collect()
+        let read =
+            |attempt: &Attempt| self.unless_damaged(attempt.number, self.measurement(attempt));
+        valid.filter_map(read).collect()
+    }
+
+    /// What was read of an attempt; otherwise its damage is noted.
+    pub(super) fn unless_damaged<T>(&self, attempt: u32, read: Result<T>) -> Option<T> {
+        let note = |error: Error| self.damaged.borrow_mut().push((attempt, error.to_string()));
+        read.map_err(note).ok()
     }
 
     fn measurement(&self, attempt: &Attempt) -> Result<Measurement> {
         let number = attempt.number;
+        let load = ResultFile::read(&self.file(number, "load.json"))?;
+        let mut responses = Responses::of_load(attempt, &load);
         let beside = self.file(number, "beside.json");
-        let beside = match host::read_text(&beside) {
-            Ok(text) => Some(ResultFile::parse(&text, &beside)?),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(Error::io("read", &beside, error)),
-        };
+        if host::is_file(&beside) {
+            let beside = ResultFile::read(&beside)?;
+            responses.add_beside(&beside, &self.file(number, "beside.hlog"))?;
+        }
         Ok(Measurement {
             attempt: attempt.clone(),
-            load: ResultFile::read(&self.file(number, "load.json"))?,
-            beside,
+            load,
+            responses,
             watch: read_optional(&self.file(number, "watch.json"))?.unwrap_or_default(),
             stats: read_optional(&self.file(number, "stats.json"))?.unwrap_or_default(),
         })
@@ -163,11 +174,15 @@ impl Measurement {
         })
     }
 
+    /// Begin of the phase after one, if there is one.
+    pub(super) fn next_start_ns(&self, phase: &PhaseOf<'_>) -> Option<u64> {
+        let starts = self.load.phases.iter().map(|each| responses::begin_ns(&self.attempt, each));
+        starts.filter(|start_ns| *start_ns > phase.start_ns).min()
+    }
+
     /// A phase with its times on the monotonic clock.
     fn phase<'a>(&self, result: &'a PhaseResult) -> PhaseOf<'a> {
-        let first_ms = self.load.phases.first().map_or(0, |first| first.outcome.start_wall_ms);
-        let offset_ns = result.outcome.start_wall_ms.saturating_sub(first_ms) * 1_000_000;
-        let start_ns = self.attempt.measure_start_ns + offset_ns;
+        let start_ns = responses::begin_ns(&self.attempt, result);
         PhaseOf { result, start_ns, end_ns: start_ns + result.outcome.measured_ns }
     }
 }

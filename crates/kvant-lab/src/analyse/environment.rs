@@ -1,8 +1,8 @@
 //! Machine, placement, subjects and data, as a reader needs them to judge a figure.
 
-use super::units::bytes;
+use super::units::{bytes, time};
 use crate::model::Text;
-use crate::record::Run;
+use crate::record::{FsyncFacts, Run};
 
 /// Names and values.
 pub(super) fn environment(run: &Run) -> Vec<(Text, String)> {
@@ -34,6 +34,9 @@ pub(super) fn environment(run: &Run) -> Vec<(Text, String)> {
         let text = format!("{}, fingerprint {}", data.text, data.fingerprint);
         rows.push(row("Data", "Данные", text));
     }
+    if !run.fsyncs.is_empty() {
+        rows.push(row("The disk's own fsync", "fsync самого диска", fsyncs(&run.fsyncs)));
+    }
     for subject in &run.subjects {
         let version = subject.version.iter().map(|version| format!(" ({version})"));
         let text = format!("{}{}", subject.command, version.collect::<String>());
@@ -49,4 +52,21 @@ pub(super) fn environment(run: &Run) -> Vec<(Text, String)> {
         rows.push(row(&name, &format!("Нагрузка {}", workload.name), text));
     }
     rows
+}
+
+/// Medians over the repeats.
+fn fsyncs(all: &[FsyncFacts]) -> String {
+    let median = |of: fn(&FsyncFacts) -> u64| {
+        let mut values: Vec<u64> = all.iter().map(of).collect();
+        values.sort_unstable();
+        time(values[(values.len() - 1) / 2] as f64)
+    };
+    format!(
+        "p50 {}, p99 {}, p99.9 {}, max {}; medians of {} measurements",
+        median(|one| one.p50_ns),
+        median(|one| one.p99_ns),
+        median(|one| one.p999_ns),
+        median(|one| one.max_ns),
+        all.len()
+    )
 }

@@ -4,7 +4,7 @@ use super::account::{greatest, spent, switches};
 use super::directory::{Measurement, PhaseOf, offered};
 use super::statistics::measured;
 use crate::model::{Figures, Measured, OpFigures, Spectrum};
-use crate::record::{Attempt, AttemptVerdict, Case, StatsSample, WatchSample};
+use crate::record::{Attempt, AttemptVerdict, Case, PhaseKind, StatsSample, WatchSample};
 use kvant_load::Histogram;
 use kvant_load::report::json::PhaseResult;
 use std::collections::BTreeMap;
@@ -19,6 +19,9 @@ pub(super) const PERCENTILES: [(&str, f64); 7] = [
     ("p99.99", 99.99),
     ("p99.999", 99.999),
 ];
+
+/// A subject that was watched for less than this after the load did nothing later that counts.
+const LATER_NS_MIN: u64 = 500_000_000;
 
 /// A phase of one step, of one repeat.
 type Step<'a> = (&'a Measurement, PhaseOf<'a>);
@@ -38,12 +41,15 @@ pub(super) fn figures(
             }
         }
     }
-    let is_dropped =
-        |attempt: &&Attempt| attempt.case == case.id && attempt.verdict != AttemptVerdict::Valid;
-    let disturbed = attempts.iter().filter(is_dropped).count();
+    let count = |is: fn(&AttemptVerdict) -> bool| {
+        attempts.iter().filter(|one| one.case == case.id && is(&one.verdict)).count()
+    };
+    let disturbed = count(|verdict| matches!(verdict, AttemptVerdict::Disturbed(_)));
+    let failed = count(|verdict| matches!(verdict, AttemptVerdict::Failed(_)));
     let (mut figures, mut spectra) = (Vec::new(), Vec::new());
     for (step, phases) in &steps {
-        figures.extend(of_step(case, step, phases, disturbed));
+        let of_step = of_step(case, step, phases);
+        figures.extend(of_step.map(|of_step| Figures { disturbed, failed, ..of_step }));
         spectra.extend(spectrum(case, step, "response", phases, |phase| {
             &phase.result.response_with_unanswered
         }));
@@ -53,23 +59,21 @@ pub(super) fn figures(
 }
 
 /// `None` without any response.
-fn of_step(case: &Case, step: &str, phases: &[Step<'_>], disturbed: usize) -> Option<Figures> {
+fn of_step(case: &Case, step: &str, phases: &[Step<'_>]) -> Option<Figures> {
     let each = |of: &dyn Fn(&Measurement, &PhaseOf<'_>) -> Option<f64>| {
         measured(phases.iter().filter_map(|(measurement, phase)| of(measurement, phase)))
     };
     let every = |of: &dyn Fn(&PhaseOf<'_>) -> f64| each(&|_, phase| Some(of(phase)));
     let per_request = |counter| {
-        each(&|measurement, phase| {
-            let count = answered(measurement, phase);
-            Some(spent(&measurement.watch, phase.start_ns, phase.end_ns, counter)? / count?)
-        })
+        each(&|measurement, phase| per_response(measurement, phase, phase.end_ns, counter))
     };
-    let planned = offered(phases.first()?.1.result.outcome.phase.rate);
+    let planned = every(&|phase| offered(phase.result.outcome.phase.rate))?.median;
     Some(Figures {
         case: case.id,
         step: step.to_owned(),
         attempts: phases.iter().map(|(measurement, _)| measurement.attempt.number).collect(),
-        disturbed,
+        disturbed: 0,
+        failed: 0,
         planned_per_s: (planned > 0.0).then_some(planned),
         achieved_per_s: every(&|phase| phase.result.rate_achieved_per_s)?,
         errors_part: every(&|phase| {
@@ -78,26 +82,28 @@ fn of_step(case: &Case, step: &str, phases: &[Step<'_>], disturbed: usize) -> Op
         })?,
         response_ns: response(phases),
         service_p99_ns: every(&|phase| phase.result.service.percentile_ns(99.0) as f64)?,
+        service_succeeded_p99_ns: every(&|phase| {
+            let failed = phase.result.outcome.total.service_failed();
+            phase.result.service.without(&failed).percentile_ns(99.0) as f64
+        })?,
+        service_failed_p99_ns: each(&|_, phase| {
+            let failed = phase.result.outcome.total.service_failed();
+            (!failed.is_empty()).then(|| failed.percentile_ns(99.0) as f64)
+        }),
         send_lag_p99_ns: every(&|phase| {
             phase.result.outcome.total.send_lag.percentile_ns(99.0) as f64
         })?,
         cpu_per_request_ns: each(&cpu_per_request_ns),
-        cpu_with_later_work_ns: each(&|measurement, phase| {
-            let end_ns = measurement.watch.samples.last()?.at_ns;
-            let is_last = measurement.load.phases.last().is_some_and(|last| {
-                last.outcome.start_wall_ms == phase.result.outcome.start_wall_ms
-            });
-            let count = answered(measurement, phase)?;
-            let cpu = |sample: &WatchSample| sample.server_cpu_ns;
-            let all = spent(&measurement.watch, phase.start_ns, end_ns, cpu)? / count;
-            is_last.then_some(all)
+        cpu_with_later_work_ns: each(&cpu_with_later_work_ns),
+        generator_cpu_per_request_ns: each(&|measurement, phase| {
+            generator_cpu_ns(case, measurement, phase)
         }),
         rss_max_bytes: each(&|measurement, phase| {
             let rss = |sample: &WatchSample| sample.server_rss_bytes;
             Some(greatest(&measurement.watch, phase.start_ns, phase.end_ns, rss)? as f64)
         }),
         disk_written_per_request_bytes: per_request(|sample| sample.server_written_bytes),
-        write_amplification: each(&|measurement, _| write_amplification(&measurement.stats)),
+        write_amplification: each(&write_amplification),
         switches_per_request: per_request(switches),
         goodput_per_s: each(&|measurement, phase| {
             let seconds = phase.result.outcome.measured_ns as f64 / 1e9;
@@ -108,11 +114,46 @@ fn of_step(case: &Case, step: &str, phases: &[Step<'_>], disturbed: usize) -> Op
     })
 }
 
+/// A counter of the kernel's account from the begin of a phase to `end_ns`, per response within the
+/// phase.
+fn per_response(
+    measurement: &Measurement,
+    phase: &PhaseOf<'_>,
+    end_ns: u64,
+    counter: fn(&WatchSample) -> Option<u64>,
+) -> Option<f64> {
+    let count = measurement.responses.within(phase.start_ns, phase.end_ns)?;
+    Some(spent(&measurement.watch, phase.start_ns, end_ns, counter)? / count)
+}
+
 /// CPU time of the subject per response of one phase.
 pub(super) fn cpu_per_request_ns(measurement: &Measurement, phase: &PhaseOf<'_>) -> Option<f64> {
-    let cpu = |sample: &WatchSample| sample.server_cpu_ns;
-    let count = answered(measurement, phase)?;
-    Some(spent(&measurement.watch, phase.start_ns, phase.end_ns, cpu)? / count)
+    per_response(measurement, phase, phase.end_ns, |sample| sample.server_cpu_ns)
+}
+
+/// The same with what the subject did after the last phase, as far as it was watched.
+fn cpu_with_later_work_ns(measurement: &Measurement, phase: &PhaseOf<'_>) -> Option<f64> {
+    let end_ns = measurement.watch.samples.last()?.at_ns;
+    let is_watched = end_ns >= phase.end_ns + LATER_NS_MIN;
+    if !is_watched || measurement.next_start_ns(phase).is_some() {
+        return None;
+    }
+    per_response(measurement, phase, end_ns, |sample| sample.server_cpu_ns)
+}
+
+/// CPU time of the generator per response of its own: of its threads, or of an external program,
+/// whose account the kernel adds when it has ended.
+fn generator_cpu_ns(case: &Case, measurement: &Measurement, phase: &PhaseOf<'_>) -> Option<f64> {
+    let total = &phase.result.outcome.total;
+    let cpu_ns = match case.kind {
+        PhaseKind::Command => {
+            let end_ns = measurement.watch.samples.last()?.at_ns;
+            let cpu = |sample: &WatchSample| Some(sample.generator_cpu_ns);
+            spent(&measurement.watch, phase.start_ns, end_ns, cpu)?
+        }
+        _ => total.cpu_ns as f64,
+    };
+    (total.completed > 0 && cpu_ns > 0.0).then(|| cpu_ns / total.completed as f64)
 }
 
 /// Statistics by name; those that are the generator's in every repeat are left out.
@@ -130,17 +171,12 @@ fn response(phases: &[Step<'_>]) -> Vec<(String, Measured)> {
     named("mean", &|phase| of_all(phase, Histogram::mean_ns))
         .into_iter()
         .chain(percentiles)
-        .chain(named("max", &|phase| of_all(phase, |all| all.max_ns() as f64)))
+        // The greatest value is the generator's if the highest percentile is.
+        .chain(named("max", &|phase| {
+            phase.percentile_ns(100.0)?;
+            of_all(phase, |all| all.max_ns() as f64)
+        }))
         .collect()
-}
-
-/// Responses of the load and of the one beside it: the subject worked for both. `None` if there
-/// were none.
-fn answered(measurement: &Measurement, phase: &PhaseOf<'_>) -> Option<f64> {
-    let beside = measurement.beside.iter().flat_map(|load| &load.phases);
-    let beside: u64 = beside.map(|phase| phase.outcome.total.completed).sum();
-    let count = phase.result.outcome.total.completed + beside;
-    (count > 0).then_some(count as f64)
 }
 
 /// Responses that did what was asked: 2xx, and statuses that count as success.
@@ -150,10 +186,14 @@ fn good_count(ok_statuses: &[u16], phase: &PhaseResult) -> u64 {
     statuses.filter(|(status, _)| is_good(*status)).map(|(_, count)| count).sum()
 }
 
-/// Bytes written by the log, flushes and compactions by bytes of keys and values, between the first
-/// and the last sample; `None` if nothing was put.
-pub(super) fn write_amplification(stats: &[StatsSample]) -> Option<f64> {
-    let (first, last) = (stats.first()?, stats.last()?);
+/// Bytes written by the log, flushes and compactions by bytes of keys and values, from the begin of
+/// a phase to that of the next, or to the last sample; `None` if nothing was put.
+fn write_amplification(measurement: &Measurement, phase: &PhaseOf<'_>) -> Option<f64> {
+    let stats = &measurement.stats;
+    let end_ns = measurement.next_start_ns(phase).unwrap_or(u64::MAX);
+    let last_until = |at_ns: u64| stats.iter().rfind(|sample| sample.at_ns <= at_ns);
+    let first = last_until(phase.start_ns).or(stats.first())?;
+    let last = last_until(end_ns)?;
     let grown = |pointer: &str| {
         let value = |sample: &StatsSample| sample.stats.pointer(pointer)?.as_u64();
         value(last)?.checked_sub(value(first)?)

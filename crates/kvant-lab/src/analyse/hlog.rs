@@ -6,10 +6,8 @@ use kvant_load::Histogram;
 use kvant_load::histogram::encoded;
 use std::path::Path;
 
-/// A line of a log.
+/// The response times of an interval and a kind of requests.
 pub(super) struct Line {
-    /// Such as `get/response`, percent-encoded.
-    pub(super) tag: String,
     /// Begin, in nanoseconds since the begin of the log.
     pub(super) start_ns: u64,
     /// Length, in nanoseconds.
@@ -25,31 +23,34 @@ impl Line {
     }
 }
 
-/// The lines of a log in order of time.
+/// Passes on the lines with response times in order of time. A decoded line takes some hundred
+/// kilobytes, so a log is never in memory as a whole.
 ///
 /// # Errors
 /// `Io`; `Invalid` with the file and the line.
-pub(super) fn read(file: &Path) -> Result<Vec<Line>> {
+pub(super) fn each_response(file: &Path, each: &mut dyn FnMut(&Line)) -> Result<()> {
     let text = host::read_text(file).map_err(|error| Error::io("read", file, error))?;
-    let is_data = |line: &&str| line.starts_with("Tag=");
-    let lines = text.lines().enumerate().filter(|(_, line)| is_data(line));
-    lines
-        .map(|(index, line)| {
-            parse(line).ok_or_else(|| {
-                let problem = format!("line {} is no interval", index + 1);
-                Error::invalid(problem).with_file(file)
-            })?
-        })
-        .collect()
+    let lines = text.lines().enumerate().filter(|(_, line)| line.starts_with("Tag="));
+    for (index, line) in lines {
+        let invalid = |problem: &str| {
+            Error::invalid(format!("line {}: {problem}", index + 1)).with_file(file)
+        };
+        let Some((tag, start_ns, length_ns, encoded)) = parse(line) else {
+            return Err(invalid("is no interval"));
+        };
+        if tag.ends_with("/response") {
+            let histogram =
+                encoded::decode(encoded).map_err(|error| invalid(&error.to_string()))?;
+            each(&Line { start_ns, length_ns, histogram });
+        }
+    }
+    Ok(())
 }
 
-fn parse(line: &str) -> Option<Result<Line>> {
+/// Tag, begin, length, encoded histogram.
+fn parse(line: &str) -> Option<(&str, u64, u64, &str)> {
     let mut parts = line.strip_prefix("Tag=")?.splitn(5, ',');
-    let tag = parts.next()?.to_owned();
-    let start_ns = seconds(parts.next()?)?;
-    let length_ns = seconds(parts.next()?)?;
-    let histogram = encoded::decode(parts.nth(1)?);
-    Some(histogram.map(|histogram| Line { tag, start_ns, length_ns, histogram }))
+    Some((parts.next()?, seconds(parts.next()?)?, seconds(parts.next()?)?, parts.nth(1)?))
 }
 
 /// Nanoseconds of a number of seconds with three decimals.

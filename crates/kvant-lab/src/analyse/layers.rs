@@ -1,35 +1,53 @@
 //! The cost of a response by activity and stage, from a recording of the subject.
+//!
+//! Invariant: samples and responses are those of the same window, the measured time of a step as
+//! far as it was recorded. Warm-ups and the time between steps are in neither.
 
-use super::directory::Measurement;
-use super::hlog::Line;
+use super::account::spent;
+use super::directory::{Measurement, PhaseOf};
 use crate::model::{LayerRow, Layers};
-use crate::record::Case;
+use crate::record::{Case, WatchSample};
 use kvant_base::tag::{Activity, Stage};
 use kvant_base::wait::WaitKind;
-use kvant_profiler::recording::{Kind, Recording};
+use kvant_profiler::recording::{Kind, Recording, Sample};
 
 /// Sums of one activity and stage.
 #[derive(Default)]
 struct Sums {
-    cpu_ns: u64,
-    allocated_bytes: u64,
-    waits_ns: [u64; WaitKind::ALL.len()],
+    cpu_ns: f64,
+    allocated_bytes: f64,
+    waits_ns: [f64; WaitKind::ALL.len()],
 }
 
-/// Sums of `recording` by the responses within it; `None` if it has none. `log` is the interval log
-/// of the attempt.
-pub(super) fn layers(
-    case: &Case,
+/// The costs of each step of an attempt with a response during `recording`.
+pub(super) fn layers<'a>(
+    case: &'a Case,
+    measurement: &'a Measurement,
+    recording: &'a Recording,
+) -> impl Iterator<Item = Layers> + 'a {
+    measurement.steps().filter_map(move |(step, phase)| {
+        let rows = rows(measurement, &phase, recording)?;
+        Some(Layers { case: case.id, step, attempt: measurement.attempt.number, rows })
+    })
+}
+
+fn rows(
     measurement: &Measurement,
+    phase: &PhaseOf<'_>,
     recording: &Recording,
-    log: &[Line],
-) -> Option<Layers> {
-    let count = responses(measurement, recording, log);
-    if count <= 0.0 {
-        return None;
-    }
+) -> Option<Vec<LayerRow>> {
+    let facts = &recording.facts;
+    let begin_ns = measurement.attempt.monotonic_ns(facts.started_wall_ns).max(0) as u64;
+    let from_ns = phase.start_ns.max(begin_ns);
+    let to_ns = phase.end_ns.min(begin_ns + facts.duration_ns);
+    let count = measurement.responses.within(from_ns, to_ns)?;
+    let within = from_ns - begin_ns..to_ns - begin_ns;
     let mut sums: Vec<((Activity, Stage), Sums)> = Vec::new();
     for sample in &recording.samples {
+        let weight = sample.weight as f64 * part(sample, &within);
+        if weight == 0.0 {
+            continue;
+        }
         let key = (sample.tag.activity, sample.tag.stage);
         let at = sums.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
             sums.push((key, Sums::default()));
@@ -37,53 +55,49 @@ pub(super) fn layers(
         });
         let sums = &mut sums[at].1;
         match sample.kind {
-            Kind::Cpu => sums.cpu_ns += sample.weight,
-            Kind::Alloc => sums.allocated_bytes += sample.weight,
+            Kind::Cpu => sums.cpu_ns += weight,
+            Kind::Alloc => sums.allocated_bytes += weight,
             // An idle thread waits for work, not for a resource; a holder's time is its waiters'.
             Kind::Wait(WaitKind::Idle) | Kind::Holder => {}
-            Kind::Wait(kind) => sums.waits_ns[kind as usize] += sample.weight,
+            Kind::Wait(kind) => sums.waits_ns[kind as usize] += weight,
         }
     }
+    let sampled_ns: f64 = sums.iter().map(|(_, sums)| sums.cpu_ns).sum();
     let mut rows: Vec<LayerRow> = sums
         .into_iter()
         .map(|((activity, stage), sums)| LayerRow {
             activity: activity.name().to_owned(),
             stage: stage.name().to_owned(),
-            cpu_ns: sums.cpu_ns as f64 / count,
-            allocated_bytes: sums.allocated_bytes as f64 / count,
+            cpu_ns: sums.cpu_ns / count,
+            allocated_bytes: sums.allocated_bytes / count,
             waits_ns: WaitKind::ALL
                 .into_iter()
-                .filter(|kind| sums.waits_ns[*kind as usize] > 0)
-                .map(|kind| (kind.name().to_owned(), sums.waits_ns[kind as usize] as f64 / count))
+                .filter(|kind| sums.waits_ns[*kind as usize] > 0.0)
+                .map(|kind| (kind.name().to_owned(), sums.waits_ns[kind as usize] / count))
                 .collect(),
         })
         .collect();
-    let not_sampled_ns = recording.not_sampled_ns();
-    if not_sampled_ns > 0 {
+    // By the kernel's account of the window; of a server elsewhere, by the recording's own.
+    let cpu = |sample: &WatchSample| sample.server_cpu_ns;
+    let window_part = (to_ns - from_ns) as f64 / facts.duration_ns.max(1) as f64;
+    let used_ns = spent(&measurement.watch, from_ns, to_ns, cpu)
+        .unwrap_or(facts.process_cpu_ns as f64 * window_part);
+    if facts.cpu.is_some() && used_ns > sampled_ns {
         rows.push(LayerRow {
             activity: "[not sampled]".to_owned(),
-            cpu_ns: not_sampled_ns as f64 / count,
+            cpu_ns: (used_ns - sampled_ns) / count,
             ..LayerRow::default()
         });
     }
     rows.sort_by(|a, b| b.cpu_ns.total_cmp(&a.cpu_ns));
-    Some(Layers { case: case.id, attempt: measurement.attempt.number, rows })
+    Some(rows)
 }
 
-/// Responses of the load during the recording; an interval that is partly within it counts in
-/// part.
-fn responses(measurement: &Measurement, recording: &Recording, log: &[Line]) -> f64 {
-    let first_wall_ms =
-        measurement.load.phases.first().map_or(0, |phase| phase.outcome.start_wall_ms);
-    let log_wall_ns = first_wall_ms.saturating_mul(1_000_000);
-    let start_ns = recording.facts.started_wall_ns.saturating_sub(log_wall_ns) as f64;
-    let before_ns = log_wall_ns.saturating_sub(recording.facts.started_wall_ns) as f64;
-    let start_ns = start_ns - before_ns;
-    let end_ns = start_ns + recording.facts.duration_ns as f64;
-    let within = |line: &Line| {
-        let overlap = end_ns.min(line.end_ns() as f64) - start_ns.max(line.start_ns as f64);
-        (overlap / line.length_ns.max(1) as f64).clamp(0.0, 1.0)
-    };
-    let responses = log.iter().filter(|line| line.tag.ends_with("/response"));
-    responses.map(|line| line.histogram.count() as f64 * within(line)).sum()
+/// The part of a sample's interval that lies within a window of the recording.
+fn part(sample: &Sample, within: &std::ops::Range<u64>) -> f64 {
+    if sample.duration_ns == 0 {
+        return if within.contains(&sample.time_ns) { 1.0 } else { 0.0 };
+    }
+    let end_ns = within.end.min(sample.time_ns + sample.duration_ns);
+    end_ns.saturating_sub(within.start.max(sample.time_ns)) as f64 / sample.duration_ns as f64
 }

@@ -21,10 +21,13 @@ pub(super) fn maximum(case: &Case, measurements: &[Measurement]) -> Option<Maxim
         }),
         None => searches.first(),
     }?;
+    let of_median = median_interval(rates());
     Some(Maximum {
         case: case.id,
+        search_count: searches.len(),
         rate_per_s: rate,
-        interval_per_s: median_interval(rates()).or_else(|| bracket(&searches)),
+        interval_per_s: of_median.or_else(|| bracket(&searches)),
+        is_interval_of_median: of_median.is_some(),
         saturation_per_s: measured(searches.iter().map(|search| search.saturation_per_s)),
         is_confirmed: searches.iter().all(|search| search.is_confirmed),
         limit: middle.limit.clone(),

@@ -13,7 +13,9 @@ mod figures;
 mod hlog;
 mod layers;
 mod maxima;
+mod responses;
 mod sentences;
+mod spikes;
 mod statistics;
 mod tables;
 mod time_line;
@@ -35,11 +37,8 @@ use tables::Known;
 pub fn analyse(dir: &Path) -> Result<Report> {
     let directory = Directory::read(dir)?;
     let run = &directory.run;
-    let of_cases: Vec<(&Case, Vec<Measurement>)> = run
-        .cases
-        .iter()
-        .map(|case| Ok((case, directory.measurements(case)?)))
-        .collect::<Result<_>>()?;
+    let of_cases: Vec<(&Case, Vec<Measurement>)> =
+        run.cases.iter().map(|case| (case, directory.measurements(case))).collect();
     let maxima: Vec<_> = of_cases
         .iter()
         .filter_map(|(case, measurements)| maxima::maximum(case, measurements))
@@ -50,7 +49,7 @@ pub fn analyse(dir: &Path) -> Result<Report> {
         let (of_case, spectra_of_case) = figures::figures(case, &directory.attempts, measurements);
         figures.extend(of_case);
         spectra.extend(spectra_of_case);
-        of_median.add(&directory, case, measurements)?;
+        of_median.add(&directory, case, measurements);
     }
     let known = Known { run, of_cases: &of_cases, maxima: &maxima, figures: &figures };
     let mut report = Report {
@@ -75,6 +74,7 @@ pub fn analyse(dir: &Path) -> Result<Report> {
         figures,
     };
     report.warnings = sentences::warnings(&report);
+    report.warnings.extend(sentences::damages(&directory.damaged.borrow()));
     report.observations = sentences::observations(&report);
     report.verdict = sentences::verdict(&report);
     Ok(report)
@@ -89,29 +89,23 @@ struct OfMedian {
 }
 
 impl OfMedian {
-    fn add(
-        &mut self,
-        directory: &Directory,
-        case: &Case,
-        measurements: &[Measurement],
-    ) -> Result<()> {
-        let Some(measurement) = median(measurements) else {
-            return Ok(());
-        };
+    fn add(&mut self, directory: &Directory, case: &Case, measurements: &[Measurement]) {
+        let Some(measurement) = median(measurements) else { return };
         let number = measurement.attempt.number;
         self.wrk2.extend(wrk2_text(&directory.run, case, measurement));
         if case.kind == PhaseKind::Command {
-            return Ok(());
+            return;
         }
-        let log = hlog::read(&directory.file(number, "load.hlog"))?;
-        let recording = directory.recording(number)?;
+        let recording = directory.unless_damaged(number, directory.recording(number)).flatten();
         if let Some(recording) = &recording {
-            self.layers.extend(layers::layers(case, measurement, recording, &log));
+            self.layers.extend(layers::layers(case, measurement, recording));
         }
-        let events = directory.events(number)?;
+        let events = directory.unless_damaged(number, directory.events(number));
+        let events = events.unwrap_or_default();
+        let log = directory.file(number, "load.hlog");
         let line = time_line::time_line(case, measurement, &log, &events, recording.is_some());
+        let Some(line) = directory.unless_damaged(number, line) else { return };
         self.time_lines.push(line);
-        Ok(())
     }
 }
 

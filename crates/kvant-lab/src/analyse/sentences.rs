@@ -2,26 +2,25 @@
 //! nothing that it does not have.
 
 use super::figures::PERCENTILES;
+use super::spikes;
 use super::units::{digits, rate, time};
-use crate::model::{Comparison, Figures, Maximum, Observation, Report, Sweep, Text};
-use crate::record::{AttemptVerdict, Case, RunState};
+use crate::model::{
+    Comparison, Figures, LayerRow, Maximum, Observation, Report, Sweep, Text, TimeLine,
+};
+use crate::record::{Attempt, AttemptVerdict, Case, PhaseKind, Run, RunState, SubjectFacts};
 
 /// Cases that a warning names.
 const CASES_NAMED_MAX: usize = 4;
+/// Part of the CPU time of a request from which its greatest layer is worth a sentence.
+const LAYER_PART_MIN: f64 = 0.05;
 /// Sentences of a verdict.
 const VERDICT_COUNT: usize = 3;
 /// A p99 so many times the median is a long tail.
 const TAIL_FACTOR: f64 = 10.0;
 /// Part of the maximum above which latencies show the instability of a full queue.
 const SATURATED_PART: f64 = 0.95;
-/// A column whose p99 is so many times the median column's is a spike ...
-const SPIKE_FACTOR: f64 = 3.0;
-/// ... if it is also longer than this, in nanoseconds.
-const SPIKE_NS_MIN: u64 = 1_000_000;
-/// Spikes that an event must overlap, as a part of all, to be named.
-const OVERLAP_PART_MIN: f64 = 0.5;
-/// Attempts that a finding on spikes needs.
-const SPIKES_MIN: usize = 3;
+/// Share of errors above which figures are of another workload than was asked for.
+const ERRORS_PART_MAX: f64 = 0.001;
 
 fn text(en: impl Into<String>, ru: impl Into<String>) -> Text {
     Text { en: en.into(), ru: ru.into() }
@@ -40,9 +39,7 @@ pub(super) fn verdict(report: &Report) -> Vec<Text> {
         Some(best) => sentences.extend(of_maximum(report, best)),
         None => sentences.extend(report.figures.first().map(|figures| of_figures(report, figures))),
     }
-    // A range that contains 1 shows no difference.
-    let is_different =
-        |comparison: &&Comparison| comparison.ratio.min > 1.0 || comparison.ratio.max < 1.0;
+    let is_different = |comparison: &&Comparison| comparison.difference().is_some();
     let strongest = report.comparisons.iter().filter(is_different).max_by(|a, b| {
         let distance = |comparison: &Comparison| comparison.ratio.median.max(1e-9).ln().abs();
         distance(a).total_cmp(&distance(b))
@@ -66,42 +63,65 @@ fn of_maximum(report: &Report, maximum: &Maximum) -> Option<Text> {
         "generator" => "пределом был генератор, сервер может больше",
         _ => "выше не пробовали",
     };
-    let interval = maximum
-        .interval_per_s
-        .map_or(String::new(), |(low, high)| format!(" ({} .. {})", rate(low), rate(high)));
+    let between = |median: &str, bracket: [&str; 2]| {
+        maximum.interval_per_s.map_or(String::new(), |(low, high)| {
+            let (low, high) = (rate(low), rate(high));
+            match maximum.is_interval_of_median {
+                true => format!(" ({median} {low} .. {high})"),
+                false => format!(" ({low} {}, {high} {})", bracket[0], bracket[1]),
+            }
+        })
+    };
+    let interval_en = between("95 % interval", ["held", "failed"]);
+    let interval_ru = between("95 %:", ["удержано", "не удержано"]);
     let goals = report.run.objectives.join(", ");
     let what = name(case);
     Some(text(
-        format!("{what} holds {}{interval} within {goals}; {limit_en}.", rate(found.median)),
-        format!("{what} держит {}{interval} при {goals}; {limit_ru}.", rate(found.median)),
+        format!("{what} holds {}{interval_en} within {goals}; {limit_en}.", rate(found.median)),
+        format!("{what} держит {}{interval_ru} при {goals}; {limit_ru}.", rate(found.median)),
     ))
 }
 
 fn of_figures(report: &Report, figures: &Figures) -> Text {
     let case = report.case(figures.case);
-    let (p50, p99, max) =
-        (response(figures, "p50"), response(figures, "p99"), response(figures, "max"));
-    let cpu = |words: &str| {
-        figures
-            .cpu_per_request_ns
-            .map_or(String::new(), |cpu| format!(", {} {words}", time(cpu.median)))
+    // Percentiles that are the generator's are not known.
+    let known = ["p50", "p99", "max"].into_iter().filter(|name| response(figures, name) > 0.0);
+    let latencies: Vec<String> =
+        known.map(|name| format!("{name} {}", time(response(figures, name)))).collect();
+    let list = |cpu_words: &str| {
+        let cpu = figures.cpu_per_request_ns.iter();
+        let cpu = cpu.map(|cpu| format!("{} {cpu_words}", time(cpu.median)));
+        latencies.iter().cloned().chain(cpu).collect::<Vec<_>>().join(", ")
     };
     let achieved = rate(figures.achieved_per_s.median);
-    let latencies = format!("p50 {}, p99 {}, max {}", time(p50), time(p99), time(max));
     text(
-        format!("{} at {achieved}: {latencies}{}.", name(case), cpu("of CPU a request")),
-        format!("{} при {achieved}: {latencies}{}.", name(case), cpu("CPU на запрос")),
+        format!("{} at {achieved}: {}.", name(case), list("of CPU a request")),
+        format!("{} при {achieved}: {}.", name(case), list("CPU на запрос")),
     )
 }
 
 fn of_comparison(comparison: &Comparison) -> Text {
-    let ratio = comparison.ratio;
-    let range =
-        format!("{} ({} .. {})", digits(ratio.median), digits(ratio.min), digits(ratio.max));
-    let Comparison { base, other, workload, phase, figure, .. } = comparison;
+    let Comparison { base, other, workload, phase, figure, ratio, interval, .. } = comparison;
+    let median = digits(ratio.median);
+    let range = |(low, high)| format!("{} .. {}", digits(low), digits(high));
+    let (en, ru) = match interval {
+        Some(interval) => (
+            format!("95 % interval {} of {} repeats", range(*interval), ratio.count),
+            format!("95 %: {}, повторов {}", range(*interval), ratio.count),
+        ),
+        None => {
+            let range = range((ratio.min, ratio.max));
+            (
+                format!("{range} in {} repeats", ratio.count),
+                format!("{range}, повторов {}", ratio.count),
+            )
+        }
+    };
     text(
-        format!("{figure} of {other} is {range} times that of {base} ({workload}, {phase})."),
-        format!("{figure} у {other} в {range} раза от {base} ({workload}, {phase})."),
+        format!(
+            "{figure} of {other} is {median} times that of {base} ({workload}, {phase}; {en})."
+        ),
+        format!("{figure} у {other} в {median} раза от {base} ({workload}, {phase}; {ru})."),
     )
 }
 
@@ -119,6 +139,35 @@ fn trust(report: &Report) -> Text {
         format!("{valid} of {all} attempts count; see {doubts} warnings below."),
         format!("Засчитано попыток: {valid} из {all}; предупреждений: {doubts}, см. ниже."),
     )
+}
+
+/// Attempts whose files cannot be read.
+pub(super) fn damages(damaged: &[(u32, String)]) -> Vec<Text> {
+    let sentence = |(attempt, problem): &(u32, String)| {
+        text(
+            format!("Attempt {attempt} is left out where its file is needed: {problem}"),
+            format!("Попытка {attempt} опущена там, где нужен её файл: {problem}"),
+        )
+    };
+    damaged.iter().map(sentence).collect()
+}
+
+/// What went wrong with the servers themselves.
+fn of_subjects(run: &Run) -> Vec<Text> {
+    let killed = run.subjects.iter().filter(|subject| subject.killed_count > 0).map(|subject| {
+        let SubjectFacts { name, killed_count, .. } = subject;
+        text(
+            format!("{name} did not end after SIGTERM and was killed {killed_count} times."),
+            format!("{name} не завершался по SIGTERM и был убит, раз: {killed_count}."),
+        )
+    });
+    let mismatches = run.data.iter().flat_map(|data| &data.mismatches).map(|mismatch| {
+        text(
+            format!("Servers store different data: {mismatch}."),
+            format!("Данные серверов различаются: {mismatch}."),
+        )
+    });
+    killed.chain(mismatches).collect()
 }
 
 /// What limits the trust in the result.
@@ -143,6 +192,9 @@ pub(super) fn warnings(report: &Report) -> Vec<Text> {
             format!("Сокращено ради скорости, цифры грубые: {list}"),
         ));
     }
+    warnings.extend(without_rate(report));
+    warnings.extend(noted(report));
+    warnings.extend(of_subjects(run));
     let disturbed = count(report, |verdict| matches!(verdict, AttemptVerdict::Disturbed(_)));
     if disturbed > 0 {
         warnings.push(text(
@@ -157,17 +209,15 @@ pub(super) fn warnings(report: &Report) -> Vec<Text> {
             format!("Неудачных попыток: {failed}; в цифры они не вошли."),
         ));
     }
-    let missing: Vec<String> = run
-        .cases
-        .iter()
-        .filter(|case| !report.figures.iter().any(|figures| figures.case == case.id))
-        .map(name)
-        .collect();
-    if !missing.is_empty() {
+    // A search that found no rate has no figure, and counts.
+    let is_missing = |case: &&Case| {
+        let counts =
+            |attempt: &Attempt| attempt.case == case.id && attempt.verdict == AttemptVerdict::Valid;
+        !report.attempts.iter().any(counts)
+    };
+    let missing: Vec<String> = run.cases.iter().filter(is_missing).map(name).collect();
+    if let Some(list) = listed(&missing) {
         let (count, all) = (missing.len(), run.cases.len());
-        let shown = &missing[..count.min(CASES_NAMED_MAX)];
-        let rest = if count > shown.len() { "; ..." } else { "" };
-        let list = format!("{}{rest}", shown.join("; "));
         warnings.push(text(
             format!("{count} of {all} cases have no valid attempt: {list}."),
             format!("Нет засчитанной попытки у {count} из {all} случаев: {list}."),
@@ -190,6 +240,28 @@ pub(super) fn warnings(report: &Report) -> Vec<Text> {
             format!("Для части случаев {first} и выше определил генератор; они опущены."),
         ));
     }
+    for figures in &report.figures {
+        let part = figures.errors_part.median;
+        if part > ERRORS_PART_MAX {
+            let what = name_of_step(report.case(figures.case), &figures.step);
+            let percent = digits(100.0 * part);
+            warnings.push(text(
+                format!("{what}: {percent} % of the requests failed."),
+                format!("{what}: {percent} % запросов с ошибкой."),
+            ));
+        }
+    }
+    let unconfirmed = report.maxima.iter().filter(|one| !one.is_confirmed);
+    let unconfirmed: Vec<String> = unconfirmed
+        .filter(|one| one.rate_per_s.is_some())
+        .map(|one| name(report.case(one.case)))
+        .collect();
+    if let Some(list) = listed(&unconfirmed) {
+        warnings.push(text(
+            format!("Longer runs did not confirm the highest rate in every repeat: {list}."),
+            format!("Наибольшая нагрузка подтверждена не во всех повторах: {list}."),
+        ));
+    }
     warnings.extend(report.maxima.iter().filter(|maximum| maximum.limit == "generator").map(
         |maximum| {
             let what = name(report.case(maximum.case));
@@ -200,6 +272,41 @@ pub(super) fn warnings(report: &Report) -> Vec<Text> {
         },
     ));
     warnings
+}
+
+/// Searches that count and found no rate: they are in no median of rates.
+fn without_rate(report: &Report) -> impl Iterator<Item = Text> + '_ {
+    report.maxima.iter().filter_map(|maximum| {
+        let all = maximum.search_count;
+        let without = all.checked_sub(maximum.rate_per_s.map_or(0, |rate| rate.count))?;
+        let what = name(report.case(maximum.case));
+        (without > 0).then(|| {
+            text(
+                format!("{what}: no rate holds in {without} of {all} searches."),
+                format!("{what}: ни одна нагрузка не удержана в {without} из {all} поисков."),
+            )
+        })
+    })
+}
+
+/// The first names of a list, if it has any.
+fn listed(names: &[String]) -> Option<String> {
+    let shown = names.get(..names.len().min(CASES_NAMED_MAX)).filter(|shown| !shown.is_empty())?;
+    let rest = if names.len() > shown.len() { "; ..." } else { "" };
+    Some(format!("{}{rest}", shown.join("; ")))
+}
+
+/// Attempts that count, but with notes.
+fn noted(report: &Report) -> Option<Text> {
+    let is_noted =
+        |attempt: &&Attempt| attempt.verdict == AttemptVerdict::Valid && !attempt.notes.is_empty();
+    let count = report.attempts.iter().filter(is_noted).count();
+    let first = report.attempts.iter().find(is_noted)?;
+    let (number, notes) = (first.number, first.notes.join("; "));
+    Some(text(
+        format!("{count} attempts that count have notes in the journal, first {number}: {notes}."),
+        format!("Засчитанных попыток с оговорками в журнале: {count}, первая {number}: {notes}."),
+    ))
 }
 
 /// Findings by rule, in the order of cases.
@@ -224,8 +331,10 @@ pub(super) fn observations(report: &Report) -> Vec<Observation> {
             );
         }
     }
+    let mut amplified = Vec::new();
     for figures in &report.figures {
         let case = report.case(figures.case);
+        let name = name_of_step(case, &figures.step);
         let (p50, p99) = (response(figures, "p50"), response(figures, "p99"));
         if p50 > 0.0 && p99 > TAIL_FACTOR * p50 {
             let times = digits(p99 / p50);
@@ -233,20 +342,18 @@ pub(super) fn observations(report: &Report) -> Vec<Observation> {
                 "tail",
                 vec![case.id],
                 text(
-                    format!(
-                        "{}: p99 ({}) is {times} times p50 ({}).",
-                        name(case),
-                        time(p99),
-                        time(p50)
-                    ),
+                    format!("{}: p99 ({}) is {times} times p50 ({}).", name, time(p99), time(p50)),
                     format!(
                         "{}: p99 ({}) в {times} раз больше p50 ({}).",
-                        name(case),
+                        name,
                         time(p99),
                         time(p50)
                     ),
                 ),
             );
+        }
+        if let Some(failed) = figures.service_failed_p99_ns {
+            add("refusals", vec![case.id], refusals(case, figures, failed.median));
         }
         let maximum = report.maxima.iter().find(|maximum| {
             let of = report.case(maximum.case);
@@ -263,34 +370,40 @@ pub(super) fn observations(report: &Report) -> Vec<Observation> {
                 text(
                     format!(
                         "{}: held at {part} % of the maximum, where latencies measure a full queue.",
-                        name(case)
+                        name
                     ),
                     format!(
                         "{}: нагрузка {part} % от предела, здесь задержки меряют полную очередь.",
-                        name(case)
+                        name
                     ),
                 ),
             );
         }
-        if let Some(amplification) = figures.write_amplification {
+        // One for each workload of a subject: the cases of a sweep or of steps are in the table.
+        let is_first = is_new(&mut amplified, [&case.subject, &case.workload]);
+        if let Some(amplification) = figures.write_amplification.filter(|_| is_first) {
             let times = digits(amplification.median);
             add(
                 "write-amplification",
                 vec![case.id],
                 text(
-                    format!("{}: {times} bytes were written per byte stored.", name(case)),
-                    format!("{}: на байт данных записано {times} байта.", name(case)),
+                    format!("{name}: {times} bytes were written per byte stored."),
+                    format!("{name}: на байт данных записано {times} байта."),
                 ),
             );
         }
     }
     for layers in &report.layers {
         let total: f64 = layers.rows.iter().map(|row| row.cpu_ns).sum();
-        if let Some(first) = layers.rows.first().filter(|_| total > 0.0) {
-            let part = digits(100.0 * first.cpu_ns / total);
-            let what = name(report.case(layers.case));
-            let layer = format!("{}/{}", first.activity, first.stage);
-            let (cost, all) = (time(first.cpu_ns), time(total));
+        // Rows are in descending order; work outside of requests and stages has no name.
+        let named = layers.rows.iter().map(|row| (layer_name(row), row.cpu_ns));
+        let Some((layer, cpu_ns)) = named.into_iter().find(|(name, _)| !name.is_empty()) else {
+            continue;
+        };
+        if cpu_ns >= total * LAYER_PART_MIN && total > 0.0 {
+            let part = digits(100.0 * cpu_ns / total);
+            let what = name_of_step(report.case(layers.case), &layers.step);
+            let (cost, all) = (time(cpu_ns), time(total));
             add(
                 "layer",
                 vec![layers.case],
@@ -303,23 +416,24 @@ pub(super) fn observations(report: &Report) -> Vec<Observation> {
             );
         }
     }
-    for line in &report.time_lines {
-        for (lane, part, spikes) in spikes(line) {
-            let what = name(report.case(line.case));
-            let percent = digits(100.0 * part);
-            add(
-                "spikes",
-                vec![line.case],
-                text(
-                    format!("{what}: {percent} % of {spikes} latency spikes overlap a {lane}."),
-                    format!("{what}: {percent} % всплесков задержки ({spikes}) совпали с {lane}."),
-                ),
-            );
+    // Steps of a search that fail have spikes by themselves.
+    let is_of_one_rate = |line: &&TimeLine| report.case(line.case).kind != PhaseKind::FindMax;
+    for line in report.time_lines.iter().filter(is_of_one_rate) {
+        for sentence in spikes::sentences(line, &name(report.case(line.case))) {
+            add("spikes", vec![line.case], sentence);
         }
     }
     let is_choice = |sweep: &&Sweep| {
         let measured = sweep.cells.iter().filter(|(_, value)| value.is_some());
-        measured.count() > 1 && ["rate_max", "p99"].contains(&sweep.figure.as_str())
+        // Where each cell has a maximum, latencies are of different rates.
+        let has_maximum = report.sweeps.iter().any(|other| {
+            let of = |sweep: &Sweep| {
+                [&sweep.subject, &sweep.workload, &sweep.phase].map(String::to_owned)
+            };
+            other.figure == "rate_max" && of(other) == of(sweep)
+        });
+        let figure = if has_maximum { "rate_max" } else { "p99" };
+        measured.count() > 1 && sweep.figure == figure
     };
     for sweep in report.sweeps.iter().filter(is_choice) {
         if let Some(best) = &sweep.best {
@@ -344,27 +458,22 @@ pub(super) fn observations(report: &Report) -> Vec<Observation> {
     found
 }
 
-/// Lanes that overlap at least half of the spikes of a time line, with that part, and the number of
-/// spikes.
-fn spikes(line: &crate::model::TimeLine) -> Vec<(String, f64, usize)> {
-    let mut p99: Vec<u64> = line.columns.iter().map(|column| column.p99_ns).collect();
-    p99.sort_unstable();
-    let Some(&median) = p99.get(p99.len() / 2) else {
-        return Vec::new();
-    };
-    let bound = ((median as f64 * SPIKE_FACTOR) as u64).max(SPIKE_NS_MIN);
-    let spikes: Vec<_> = line.columns.iter().filter(|column| column.p99_ns > bound).collect();
-    if spikes.len() < SPIKES_MIN {
-        return Vec::new();
-    }
-    let overlap = |lane: &crate::model::Lane| {
-        let hit = spikes.iter().filter(|column| {
-            lane.spans.iter().any(|(from, to, _)| *from < column.end_ns && *to >= column.start_ns)
-        });
-        hit.count() as f64 / spikes.len() as f64
-    };
-    let named = line.lanes.iter().map(|lane| (lane.name.clone(), overlap(lane), spikes.len()));
-    named.filter(|(_, part, _)| *part >= OVERLAP_PART_MIN).collect()
+/// How fast errors and other responses were.
+fn refusals(case: &Case, figures: &Figures, failed_ns: f64) -> Text {
+    let step = if figures.step.is_empty() { String::new() } else { format!(", {}", figures.step) };
+    let what = format!("{}{step}", name(case));
+    let percent = digits(100.0 * figures.errors_part.median);
+    let (failed, others) = (time(failed_ns), time(figures.service_succeeded_p99_ns.median));
+    text(
+        format!(
+            "{what}: {percent} % of the requests failed; from write to response p99 of error \
+             statuses is {failed}, of others {others}."
+        ),
+        format!(
+            "{what}: {percent} % запросов с ошибкой; от записи до ответа p99 ответов об ошибке \
+             {failed}, остальных {others}."
+        ),
+    )
 }
 
 fn response(figures: &Figures, name: &str) -> f64 {
@@ -385,6 +494,29 @@ pub(super) fn subject_in_cell(case: &Case) -> String {
         [] => case.subject.clone(),
         values => format!("{} [{}]", case.subject, values.join(", ")),
     }
+}
+
+/// A case and one of its steps: `kvant [4, 64], get, steps, 20k/s`.
+fn name_of_step(case: &Case, step: &str) -> String {
+    match step {
+        "" => name(case),
+        step => format!("{}, {step}", name(case)),
+    }
+}
+
+/// `get/memtable`, without parts that are not set; empty for CPU time that no sample accounts for.
+fn layer_name(row: &LayerRow) -> String {
+    let parts = [row.activity.as_str(), row.stage.as_str()];
+    let named = parts.into_iter().filter(|part| !part.is_empty() && *part != "none");
+    let named: Vec<&str> = named.filter(|part| !part.starts_with('[')).collect();
+    named.join("/")
+}
+
+/// Whether `of` was not among `known`, to which it is added.
+fn is_new<'a>(known: &mut Vec<[&'a String; 2]>, of: [&'a String; 2]) -> bool {
+    let is_new = !known.contains(&of);
+    known.extend(is_new.then_some(of));
+    is_new
 }
 
 /// A case in words: `kvant [4, 64], get, hold`.

@@ -2,7 +2,7 @@
 
 use super::directory::Measurement;
 use super::sentences::subject_in_cell;
-use super::statistics::measured;
+use super::statistics::{measured, median_interval};
 use crate::model::{Comparison, Figures, KnownRow, Maximum, Measured, Sweep};
 use crate::record::{Case, Run};
 
@@ -50,7 +50,8 @@ pub(super) fn comparisons(known: &Known<'_>) -> Vec<Comparison> {
             continue;
         };
         for compared in &COMPARED {
-            if let Some(ratio) = known.ratio(of_base.id, case.id, compared.name) {
+            let ratios = known.ratios(of_base.id, case.id, compared.name);
+            if let Some(ratio) = measured(ratios.iter().copied()) {
                 comparisons.push(Comparison {
                     base: base.name.clone(),
                     other: case.subject.clone(),
@@ -59,6 +60,7 @@ pub(super) fn comparisons(known: &Known<'_>) -> Vec<Comparison> {
                     phase: case.phase.clone(),
                     figure: compared.name.to_owned(),
                     ratio,
+                    interval: median_interval(ratios),
                 });
             }
         }
@@ -101,6 +103,7 @@ pub(super) fn sweeps(known: &Known<'_>) -> Vec<Sweep> {
     }
     sweeps.retain(|sweep| sweep.cells.iter().any(|(_, value)| value.is_some()));
     for sweep in &mut sweeps {
+        keep_axes_that_concern(sweep);
         let values = sweep.cells.iter().filter_map(|(cell, value)| Some((cell, value.as_ref()?)));
         let least_or_most = |a: &Measured, b: &Measured| match sweep.more_is_better {
             true => a.median.total_cmp(&b.median),
@@ -109,6 +112,18 @@ pub(super) fn sweeps(known: &Known<'_>) -> Vec<Sweep> {
         sweep.best = values.max_by(|a, b| least_or_most(a.1, b.1)).map(|(cell, _)| cell.clone());
     }
     sweeps
+}
+
+/// Removes axes of other parts of the plan, of which the cells have no value.
+fn keep_axes_that_concern(sweep: &mut Sweep) {
+    let has_value = |at: usize| sweep.cells.iter().any(|(cell, _)| !cell[at].is_empty());
+    let concerns: Vec<bool> = (0..sweep.axes.len()).map(has_value).collect();
+    let mut of_axes = concerns.iter();
+    sweep.axes.retain(|_| of_axes.next() == Some(&true));
+    for (cell, _) in &mut sweep.cells {
+        let mut of_cell = concerns.iter();
+        cell.retain(|_| of_cell.next() == Some(&true));
+    }
 }
 
 /// Each figure of another report beside those of all subjects.
@@ -152,13 +167,13 @@ impl Known<'_> {
     }
 
     /// The ratios of a figure of the same repeats of two cases.
-    fn ratio(&self, base: usize, other: usize, figure: &str) -> Option<Measured> {
+    fn ratios(&self, base: usize, other: usize, figure: &str) -> Vec<f64> {
         let ratios = self.repeats(other, figure).into_iter().filter_map(|(repeat, value)| {
             let (_, of_base) =
                 self.repeats(base, figure).into_iter().find(|(of_base, _)| *of_base == repeat)?;
             (of_base > 0.0).then_some(value / of_base)
         });
-        measured(ratios)
+        ratios.collect()
     }
 
     /// A figure of each repeat of a case.

@@ -1,7 +1,11 @@
 //! Run directories written by the generator's own writers, with known values, and the figures that
 //! they must give.
 
+mod repeats;
+mod windows;
+
 use super::*;
+use crate::model::Measured;
 use crate::record::{
     Attempt, AttemptVerdict, Axis, EventFacts, FORMAT, Known, RunState, StatsSample, SubjectFacts,
     VERSION, Watch, WatchSample, WorkloadFacts,
@@ -10,7 +14,8 @@ use kvant_load::report::hlog::HlogWriter;
 use kvant_load::report::json::{
     ConfigFacts, FindMaxFacts, HostFacts, PhaseResult, PointFacts, ResultFile,
 };
-use kvant_load::{Interval, LoadConfig, OpNames, Outcome, Phase, Rate};
+use kvant_load::{Histogram, Interval, LoadConfig, OpNames, Outcome, Phase, Rate};
+use kvant_profiler::recording::{self, Recording};
 use serde::Serialize;
 use serde_json::json;
 use std::fs;
@@ -73,6 +78,8 @@ impl Fixture {
             sweep: Vec::new(),
             cases,
             known: Vec::new(),
+            identity: Default::default(),
+            fsyncs: Vec::new(),
         };
         Fixture { dir, run, journal: String::new(), attempt_count: 0 }
     }
@@ -82,6 +89,8 @@ impl Fixture {
         self.attempt_count += 1;
         let number = self.attempt_count;
         let attempt = Attempt {
+            seed: 1,
+            notes: Vec::new(),
             number,
             case,
             repeat,
@@ -102,6 +111,13 @@ impl Fixture {
         write("watch.json", json(&files.watch));
         write("stats.json", json(&files.stats));
         write("events.json", json(&files.events));
+        if let Some((beside, log)) = files.beside {
+            write("beside.json", beside.to_json());
+            fs::write(dir.join("beside.hlog"), log).unwrap();
+        }
+        if let Some(recording) = files.recording {
+            fs::write(dir.join("profile.kprof"), recording::encode(&recording)).unwrap();
+        }
         number
     }
 
@@ -122,6 +138,8 @@ struct Files {
     watch: Watch,
     stats: Vec<StatsSample>,
     events: Vec<EventFacts>,
+    beside: Option<(ResultFile, Vec<u8>)>,
+    recording: Option<Recording>,
 }
 
 fn case(id: usize, subject: &str, kind: PhaseKind) -> Case {
@@ -173,17 +191,22 @@ fn two_seconds(fast_ns: u64, slow_ns: u64) -> (Outcome, Vec<Interval>) {
     (outcome, intervals)
 }
 
+fn interval_log(intervals: &[Interval]) -> Vec<u8> {
+    let mut log = Vec::new();
+    let mut hlog = HlogWriter::new(&mut log);
+    for interval in intervals {
+        let now_ms = START_WALL_MS + interval.end_ns / MS;
+        hlog.write(interval, &["get".to_owned()], now_ms).unwrap();
+    }
+    log
+}
+
 fn files(fast_ns: u64, slow_ns: u64, cpu_ns_per_s: u64) -> Files {
     let (outcome, intervals) = two_seconds(fast_ns, slow_ns);
     let config = ConfigFacts::of(&LoadConfig::default(), "workload get");
     let mut load = ResultFile::new(Vec::new(), HostFacts::default(), config);
     load.phases.push(PhaseResult::of(&outcome, "", None));
-    let mut log = Vec::new();
-    let mut hlog = HlogWriter::new(&mut log);
-    for interval in &intervals {
-        let now_ms = START_WALL_MS + interval.end_ns / MS;
-        hlog.write(interval, &["get".to_owned()], now_ms).unwrap();
-    }
+    let log = interval_log(&intervals);
     let sample = |second: u64| WatchSample {
         at_ns: START_NS - SECOND + second * SECOND,
         server_cpu_ns: Some(second * cpu_ns_per_s),
@@ -215,6 +238,8 @@ fn files(fast_ns: u64, slow_ns: u64, cpu_ns_per_s: u64) -> Files {
             end_ns: Some(START_NS + 1_700 * MS),
             fields: [("level".to_owned(), json!(0))].into(),
         }],
+        beside: None,
+        recording: None,
     }
 }
 
@@ -326,6 +351,35 @@ fn search(rate: Option<f64>, failed: f64) -> Files {
 }
 
 #[test]
+fn searches_without_a_rate_are_counted() {
+    let mut fixture = Fixture::new(vec![case(0, "kvant", PhaseKind::FindMax)]);
+    fixture.attempt(0, 1, AttemptVerdict::Valid, search(Some(5_000.0), 5_150.0));
+    fixture.attempt(0, 2, AttemptVerdict::Valid, search(None, 50.0));
+    fixture.attempt(0, 3, AttemptVerdict::Valid, search(None, 50.0));
+    let report = fixture.report();
+    let maximum = &report.maxima[0];
+    assert_eq!((maximum.search_count, maximum.rate_per_s.unwrap().count), (3, 1));
+    let warned =
+        |warning: &crate::model::Text| warning.en.contains("no rate holds in 2 of 3 searches");
+    assert!(report.warnings.iter().any(warned), "{:?}", report.warnings);
+}
+
+#[test]
+fn notes_of_attempts_that_count_are_a_warning() {
+    let mut fixture = Fixture::new(vec![case(0, "kvant", PhaseKind::Hold)]);
+    fixture.attempt(0, 1, AttemptVerdict::Valid, files(MS, MS, 1));
+    fixture.attempt(0, 2, AttemptVerdict::Valid, files(MS, MS, 1));
+    let warnings = |fixture: &Fixture| fixture.report().warnings;
+    let is_noted = |warning: &crate::model::Text| warning.en.contains("have notes in the journal");
+    assert!(!warnings(&fixture).iter().any(is_noted));
+    let last = fixture.journal.rfind("[]").unwrap();
+    fixture.journal.replace_range(last..last + 2, "[\"it did not come to rest\"]");
+    let warnings = warnings(&fixture);
+    let noted = warnings.iter().find(|warning| is_noted(warning)).unwrap();
+    assert!(noted.en.ends_with("first 2: it did not come to rest."), "{}", noted.en);
+}
+
+#[test]
 fn a_maximum_has_the_interval_of_its_repeats() {
     let mut fixture = Fixture::new(vec![case(0, "kvant", PhaseKind::FindMax)]);
     fixture.attempt(0, 1, AttemptVerdict::Valid, search(Some(5_000.0), 5_150.0));
@@ -342,8 +396,8 @@ fn a_maximum_has_the_interval_of_its_repeats() {
     let verdict = &report.verdict[0];
     assert_eq!(
         verdict.en,
-        "kvant, get, hold holds 5,000/s (4,900/s .. 5,150/s) within p99<5ms; the server was the \
-         limit."
+        "kvant, get, hold holds 5,000/s (4,900/s held, 5,150/s failed) within p99<5ms; the server \
+         was the limit."
     );
     assert!(verdict.ru.contains("держит 5,000/s"), "{}", verdict.ru);
 }
@@ -361,7 +415,8 @@ fn a_search_without_a_rate_has_no_maximum() {
 fn a_sweep_is_a_table_with_its_best_cell() {
     let cells = [("1", "64"), ("1", "256"), ("2", "64"), ("2", "256")];
     let cases = cells.iter().enumerate().map(|(id, (workers, queue))| Case {
-        cell: vec![(*workers).to_owned(), (*queue).to_owned()],
+        // The last axis is of another part of the plan.
+        cell: [*workers, *queue, ""].map(str::to_owned).to_vec(),
         ..case(id, "kvant", PhaseKind::Hold)
     });
     let mut fixture = Fixture::new(cases.collect());
@@ -369,13 +424,18 @@ fn a_sweep_is_a_table_with_its_best_cell() {
         name: name.to_owned(),
         values: values.map(str::to_owned).to_vec(),
     };
-    fixture.run.sweep = vec![axis("workers", ["1", "2"]), axis("queue-capacity", ["64", "256"])];
+    fixture.run.sweep = vec![
+        axis("workers", ["1", "2"]),
+        axis("queue-capacity", ["64", "256"]),
+        axis("overload", ["reject", "adaptive"]),
+    ];
     for (id, p99_ms) in [(0, 9), (1, 4), (2, 3), (3, 6)] {
         fixture.attempt(id, 1, AttemptVerdict::Valid, files(p99_ms * MS, 10 * MS, 1));
     }
     let report = fixture.report();
     let sweep = report.sweeps.iter().find(|sweep| sweep.figure == "p99").unwrap();
     assert_eq!(sweep.best, Some(vec!["2".to_owned(), "64".to_owned()]));
+    assert_eq!(sweep.axes, fixture.run.sweep[..2]);
     assert_close(sweep.cells[1].1.unwrap().median, 4e6);
     let text = crate::markdown::markdown(&report, Default::default(), None);
     let rows: Vec<&str> = text.lines().filter(|line| line.contains("**")).collect();
@@ -452,4 +512,27 @@ fn the_authors_notes_survive_a_rebuild() {
     let second = crate::markdown::markdown(&report, language, Some(&edited));
     assert_eq!(second.matches("The disk was slow.").count(), 1, "{second}");
     assert!(second.contains("## Заметки"), "{second}");
+}
+
+#[test]
+fn refusals_and_other_responses_have_service_times_of_their_own() {
+    let mut fixture = Fixture::new(vec![case(0, "kvant", PhaseKind::Hold)]);
+    let mut files = files(MS, 2 * MS, SECOND / 10);
+    let phase = &mut files.load.phases[0];
+    let op = &mut phase.outcome.total.ops[0];
+    // All 2,000 took 1 ms so far; 500 more are refused after 3 ms.
+    let mut refused = Histogram::new();
+    refused.record_many_ns(3 * MS, 500);
+    op.service.add(&refused);
+    phase.service = op.service.clone();
+    op.service_failed = Some(refused);
+    fixture.attempt(0, 1, AttemptVerdict::Valid, files);
+    let report = fixture.report();
+    let figures = &report.figures[0];
+    let is_about = |measured: &Measured, ns: u64| (measured.median - ns as f64).abs() < 1e4;
+    assert!(is_about(&figures.service_p99_ns, 3 * MS), "{figures:?}");
+    assert!(is_about(&figures.service_succeeded_p99_ns, MS), "{figures:?}");
+    assert!(is_about(&figures.service_failed_p99_ns.unwrap(), 3 * MS), "{figures:?}");
+    let finding = report.observations.iter().find(|found| found.rule == "refusals").unwrap();
+    assert!(finding.text.en.contains("p99 of error statuses is 3.00 ms, of others 1.00 ms"));
 }

@@ -2,12 +2,14 @@
 //! statistics and its events.
 
 use super::directory::{Directory, Measurement};
-use super::hlog::Line;
+use super::hlog;
+use super::responses::begin_ns;
 use crate::model::{Lane, LatencyColumn, Series, Text, TimeLine};
-use crate::record::{Case, EventFacts, StatsSample, WatchSample};
+use crate::record::{Attempt, Case, EventFacts, StatsSample, WatchSample};
+use kvant_base::Result;
 use kvant_load::Histogram;
 use kvant_load::report::json::PhaseResult;
-use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Rows of a factor of ten of latency.
 const ROWS_PER_DECADE: f64 = 10.0;
@@ -16,19 +18,23 @@ const ROWS_PER_DECADE: f64 = 10.0;
 const TAKEN_PART_MIN: f64 = 0.02;
 
 /// The time line of an attempt. `log` is its interval log.
+///
+/// # Errors
+/// As [`hlog::each_response`].
 pub(super) fn time_line(
     case: &Case,
     measurement: &Measurement,
-    log: &[Line],
+    log: &Path,
     events: &[EventFacts],
     has_recording: bool,
-) -> TimeLine {
+) -> Result<TimeLine> {
     let attempt = &measurement.attempt;
-    let columns_of = columns(log, &measurement.load.phases);
-    let rows_ns = rows(columns_of.values().map(|(_, histogram)| histogram));
-    let columns: Vec<LatencyColumn> = columns_of
-        .into_values()
-        .map(|(column, histogram)| LatencyColumn { counts: counts(&histogram, &rows_ns), ..column })
+    let mut columns = columns(log)?;
+    add_seconds(&mut columns, attempt, &measurement.load.phases);
+    let rows_ns = rows(&columns);
+    let columns: Vec<LatencyColumn> = columns
+        .into_iter()
+        .map(|one| LatencyColumn { counts: one.counts(&rows_ns), ..one.column })
         .collect();
     let length_ns = columns.last().map_or(0, |column| column.end_ns);
     let span = Span { start_ns: attempt.measure_start_ns, length_ns };
@@ -36,7 +42,7 @@ pub(super) fn time_line(
     series.extend(of_stats(&span, &measurement.stats));
     let mut lanes = of_events(&span, events);
     lanes.extend(of_machine(&span, &measurement.watch.samples));
-    TimeLine {
+    Ok(TimeLine {
         case: case.id,
         attempt: attempt.number,
         start_ns: attempt.measure_start_ns,
@@ -47,7 +53,7 @@ pub(super) fn time_line(
         lanes,
         recording: has_recording
             .then(|| format!("{}/profile.kprof", Directory::dir_of(attempt.number))),
-    }
+    })
 }
 
 /// The time of a time line on the monotonic clock.
@@ -70,63 +76,99 @@ impl Span {
     }
 }
 
-/// Columns and their response times, by their begin.
-fn columns(log: &[Line], phases: &[PhaseResult]) -> BTreeMap<u64, (LatencyColumn, Histogram)> {
-    let mut columns: BTreeMap<u64, (LatencyColumn, Histogram)> = BTreeMap::new();
-    for line in log.iter().filter(|line| line.tag.ends_with("/response")) {
-        let (column, histogram) = columns.entry(line.start_ns).or_default();
-        column.start_ns = line.start_ns;
-        column.end_ns = line.end_ns();
-        histogram.add(&line.histogram);
-    }
-    for (column, histogram) in columns.values_mut() {
-        column.p50_ns = histogram.percentile_ns(50.0);
-        column.p99_ns = histogram.percentile_ns(99.0);
-        column.max_ns = histogram.max_ns();
-        column.completed = histogram.count();
-    }
-    let first_ms = phases.first().map_or(0, |phase| phase.outcome.start_wall_ms);
-    for phase in phases {
-        let phase_ns = phase.outcome.start_wall_ms.saturating_sub(first_ms) * 1_000_000;
-        for second in &phase.outcome.seconds {
-            // The log has whole milliseconds.
-            let at = (phase_ns + second.start_ns) / 1_000_000 * 1_000_000;
-            if let Some((column, _)) = columns.get_mut(&at) {
-                column.planned = second.planned;
-                column.backlog = second.backlog;
-                column.errors = second.errors;
-            }
+/// A column with its distinct values and their counts. A histogram takes some hundred kilobytes.
+struct Column {
+    column: LatencyColumn,
+    values: Vec<(u64, u64)>,
+}
+
+impl Column {
+    fn of(start_ns: u64, end_ns: u64, histogram: &Histogram) -> Column {
+        let recorded = histogram.as_hdr().iter_recorded();
+        Column {
+            column: LatencyColumn {
+                start_ns,
+                end_ns,
+                completed: histogram.count(),
+                p50_ns: histogram.percentile_ns(50.0),
+                p99_ns: histogram.percentile_ns(99.0),
+                max_ns: histogram.max_ns(),
+                ..LatencyColumn::default()
+            },
+            values: recorded
+                .map(|bucket| (bucket.value_iterated_to(), bucket.count_since_last_iteration()))
+                .collect(),
         }
     }
-    columns
+
+    /// Values in each row; a bucket belongs to the row of its highest value.
+    fn counts(&self, rows_ns: &[u64]) -> Vec<(u32, u64)> {
+        let mut counts: Vec<(u32, u64)> = Vec::new();
+        for &(value, count) in &self.values {
+            let row = rows_ns.partition_point(|bound| *bound <= value).saturating_sub(1);
+            let row = u32::try_from(row.min(rows_ns.len().saturating_sub(2))).unwrap_or(u32::MAX);
+            match counts.last_mut() {
+                Some((last, sum)) if *last == row => *sum += count,
+                _ => counts.push((row, count)),
+            }
+        }
+        counts
+    }
+}
+
+/// Columns in order of time. The log has the lines of an interval one after the other.
+fn columns(log: &Path) -> Result<Vec<Column>> {
+    let mut columns = Vec::new();
+    let mut current: Option<(u64, u64, Histogram)> = None;
+    hlog::each_response(log, &mut |line| match &mut current {
+        Some((start_ns, _, histogram)) if *start_ns == line.start_ns => {
+            histogram.add(&line.histogram);
+        }
+        _ => {
+            let next = (line.start_ns, line.end_ns(), line.histogram.clone());
+            columns.extend(current.replace(next).map(|(from, to, all)| Column::of(from, to, &all)));
+        }
+    })?;
+    columns.extend(current.map(|(from, to, all)| Column::of(from, to, &all)));
+    Ok(columns)
+}
+
+/// Spreads what the generator counts by second over the columns.
+fn add_seconds(columns: &mut [Column], attempt: &Attempt, phases: &[PhaseResult]) {
+    for phase in phases {
+        let begin_ns = begin_ns(attempt, phase).saturating_sub(attempt.measure_start_ns);
+        let mut backlog = 0.0;
+        for second in &phase.outcome.seconds {
+            let (from_ns, to_ns) = (begin_ns + second.start_ns, begin_ns + second.end_ns);
+            let length_ns = (to_ns - from_ns).max(1) as f64;
+            // A column is within the second that has its middle: the log has whole milliseconds.
+            let middle = |one: &Column| one.column.start_ns.midpoint(one.column.end_ns);
+            let first = columns.partition_point(|one| middle(one) < from_ns);
+            let end = columns.partition_point(|one| middle(one) < to_ns);
+            let within = columns.get_mut(first..end).unwrap_or_default();
+            let sum_ns: u64 =
+                within.iter().map(|one| one.column.end_ns - one.column.start_ns).sum();
+            for Column { column, .. } in within {
+                let part = (column.end_ns - column.start_ns) as f64 / sum_ns.max(1) as f64;
+                column.planned = second.planned as f64 * part;
+                column.errors = second.errors as f64 * part;
+                let past = column.end_ns.saturating_sub(from_ns) as f64 / length_ns;
+                column.backlog = backlog + (second.backlog as f64 - backlog) * past.min(1.0);
+            }
+            backlog = second.backlog as f64;
+        }
+    }
 }
 
 /// Bounds of rows, each a tenth of a decade, from the least to the greatest value.
-fn rows<'a>(histograms: impl Iterator<Item = &'a Histogram> + Clone) -> Vec<u64> {
-    let filled = histograms.filter(|histogram| !histogram.is_empty());
-    let least = filled.clone().map(Histogram::min_ns).min();
-    let Some((least, greatest)) = least.zip(filled.map(Histogram::max_ns).max()) else {
+fn rows(columns: &[Column]) -> Vec<u64> {
+    let values = || columns.iter().flat_map(|one| &one.values).map(|(value, _)| *value);
+    let Some((least, greatest)) = values().min().zip(values().max()) else {
         return Vec::new();
     };
     let index = |ns: u64| (ns.max(1) as f64).log10() * ROWS_PER_DECADE;
     let (first, last) = (index(least).floor() as i32, index(greatest).floor() as i32 + 1);
     (first..=last).map(|row| 10f64.powf(f64::from(row) / ROWS_PER_DECADE).round() as u64).collect()
-}
-
-/// Values in each row; a bucket belongs to the row of its highest value.
-fn counts(histogram: &Histogram, rows_ns: &[u64]) -> Vec<(u32, u64)> {
-    let mut counts: Vec<(u32, u64)> = Vec::new();
-    for bucket in histogram.as_hdr().iter_recorded() {
-        let value = bucket.value_iterated_to();
-        let row = rows_ns.partition_point(|bound| *bound <= value).saturating_sub(1);
-        let row = u32::try_from(row.min(rows_ns.len().saturating_sub(2))).unwrap_or(u32::MAX);
-        let count = bucket.count_since_last_iteration();
-        match counts.last_mut() {
-            Some((last, sum)) if *last == row => *sum += count,
-            _ => counts.push((row, count)),
-        }
-    }
-    counts
 }
 
 /// Lines from the kernel's account: rates between neighbouring samples, and levels.

@@ -12,10 +12,11 @@ pub(super) fn rate(per_s: f64) -> String {
 
 /// A time: `1.25 ms`.
 pub(super) fn time(ns: f64) -> String {
+    // What rounds to 1000 of a unit is 1 of the next.
     match ns {
-        ns if ns < 1e3 => format!("{ns:.0} ns"),
-        ns if ns < 1e6 => format!("{} us", digits(ns / 1e3)),
-        ns if ns < 1e9 => format!("{} ms", digits(ns / 1e6)),
+        ns if ns < 999.5 => format!("{ns:.0} ns"),
+        ns if ns < 999.5e3 => format!("{} us", digits(ns / 1e3)),
+        ns if ns < 999.5e6 => format!("{} ms", digits(ns / 1e6)),
         ns => format!("{} s", digits(ns / 1e9)),
     }
 }

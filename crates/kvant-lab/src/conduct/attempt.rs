@@ -3,22 +3,25 @@
 //! Threads: the caller's runs the phases; a load beside has one that runs its phase, and each load
 //! has its event loops.
 
-use super::beside::Beside;
+use super::beside::{Beside, Gate};
 use super::context::{Context, Problem};
+use super::debt;
 use super::external;
 use super::judge;
 use super::load::{self, Started};
 use super::log::IntervalLog;
 use super::measurement::{Measured, Measurement, result_file};
-use super::observe::{Observer, ProfileTrigger, Scope};
+use super::observe::{Observer, Scope};
 use super::progress::Progress;
 use super::run_dir::AttemptDir;
+use super::stage;
 use super::subject::Running;
 use super::tasks::{self, Order, Task};
 use crate::plan::Requests;
 use crate::record::{AttemptVerdict, Case};
+use kvant_base::Error;
 use kvant_base::lock::NamedMutex;
-use kvant_load::find_max::{self, FindMaxConfig, Means};
+use kvant_load::find_max::{self, FindMaxConfig, Means, Purpose};
 use kvant_load::report::json::{FindMaxFacts, PhaseResult};
 use kvant_load::units::format_metric;
 use kvant_load::{Interval, Outcome, Phase, verdict};
@@ -37,6 +40,8 @@ pub(super) struct Done {
     pub(super) maximum: Option<f64>,
     /// The most important figures in a line.
     pub(super) figures: String,
+    /// What limits the trust in it, a sentence each.
+    pub(super) notes: Vec<String>,
     /// Whether no other try can do better.
     pub(super) is_final: bool,
 }
@@ -61,22 +66,46 @@ pub(super) fn run(
         kvant: running.server.clone().filter(|_| running.is_kvant),
         shares_clock: running.shares_clock,
         is_profiled: resolved.phase.is_profiled,
+        stop: context.stop.clone(),
     })?;
     let beside = match &resolved.workload.beside {
-        Some(planned) => Some(Beside::start(context, planned, running, &task)?),
+        Some(planned) => {
+            let planned = tasks::beside(order, planned).map_err(Problem::Case)?;
+            let beside = Beside::start(context, &planned, running, &task);
+            Some(beside.map_err(failed("the load beside"))?)
+        }
         None => None,
     };
+    let gate = beside.as_ref().and_then(Beside::gate);
     let measured = match &resolved.workload.requests {
-        Requests::Command { .. } => external::run(context, resolved, running, progress),
-        _ => measure(context, order, running, &task, observer.profile_trigger(), dir, progress),
+        Requests::Command { .. } => {
+            gate.iter().for_each(Gate::open);
+            external::run(context, resolved, running, progress)
+        }
+        _ => {
+            let begin = Begin { gate, observer: &observer };
+            measure(context, order, running, &task, begin, dir, progress)
+        }
     };
-    let beside = beside.map(Beside::finish);
+    let is_whole = measured
+        .as_ref()
+        .is_ok_and(|measured| measured.phases.iter().all(|phase| !phase.outcome.is_cut_short));
+    let beside = beside.map(|beside| beside.finish(!is_whole));
+    // The account of a saturated subject includes what the requests left to do, except beside a
+    // recording: that is of the load.
+    if measured.as_ref().is_ok_and(|measured| measured.is_closed)
+        && resolved.workload.changes_data
+        && !resolved.phase.is_profiled
+    {
+        stage::wait_until_idle(context, &resolved.subject, running, progress);
+    }
     let observed = observer.finish();
     let measured = measured?;
+    let beside = beside.transpose().map_err(failed("the load beside"))?;
 
     dir.write("load.json", measured.file.to_json().as_bytes())?;
-    if let Some(beside) = beside {
-        beside?.write(dir)?;
+    if let Some(beside) = &beside {
+        beside.write(dir)?;
     }
     dir.write_json("watch.json", &observed.watch)?;
     if let Some(stats) = &observed.stats {
@@ -95,21 +124,32 @@ pub(super) fn run(
     let verdict = judge::verdict(&judge::Evidence {
         phases: &measured.phases,
         found: measured.found.as_ref(),
+        beside: beside.as_ref().map(|beside| &beside.measured),
         pause: observed.pause.as_deref(),
         watch: &observed.watch,
         cpu_count: context.cpu_count(),
-        is_machine_judged: measured.file.phases.iter().any(|phase| phase.outcome.machine.is_some()),
+        is_machine_judged: measured.file.phases.iter().all(|phase| phase.outcome.machine.is_some()),
         subject_end: running.end(),
         is_stopped: context.stop.is_requested(),
     });
+    let kind = order.of_case.case.kind;
+    let debt = debt::note(kind, &measured, observed.stats.as_deref());
     Ok(Done {
         verdict,
         measure_start_ns: measured.start_ns,
         rate_per_s: task.rate_per_s(),
         maximum: measured.maximum(),
         figures: measured.figures(),
+        notes: measured.notes(kind).into_iter().chain(debt).collect(),
         is_final: false,
     })
+}
+
+/// What begins with a load.
+struct Begin<'a> {
+    /// The load beside.
+    gate: Option<Gate>,
+    observer: &'a Observer,
 }
 
 fn measure(
@@ -117,18 +157,24 @@ fn measure(
     order: &Order<'_>,
     running: &Running,
     task: &Task,
-    trigger: ProfileTrigger,
+    begin: Begin<'_>,
     dir: &AttemptDir,
     progress: &mut Progress,
 ) -> Result<Measurement, Problem> {
     let workload = &order.resolved.workload;
-    let Started { mut load, config, ops } = load::start(context, workload, &running.target)?;
+    let Started { mut load, config, ops } =
+        load::start(context, workload, &running.target).map_err(failed("the load"))?;
     let _attached = context.stop.attach(load.stopper());
     if running.end().is_some() {
         // It ended before the load could be told.
         load.stopper().stop();
     }
     load.watch_machine(context.options.proc.clone());
+    let Begin { gate, observer } = begin;
+    let (trigger, stats) = (observer.profile_trigger(), observer.stats_so_far());
+    if let Some(gate) = gate {
+        load.before_beginning(Box::new(move || gate.wait()));
+    }
     // The begin of the measured time of the current phase, and of the first.
     let begun = Arc::new(NamedMutex::new("lab_begun", (None, None)));
     load.before_measuring(Box::new({
@@ -142,28 +188,32 @@ fn measure(
     let mut log = IntervalLog::create(dir.path("load.hlog"))?;
     let mut note = String::new();
     let mut second = Second::default();
+    // What ends the run, not only the attempt.
+    let mut log_failure = None;
     let mut run_phase = |load: &mut kvant_load::Load, phase: &Phase, label: &str| {
         note.clear();
         note.push_str(label);
-        let mut logged = Ok(());
         let outcome = load.run(phase, &mut |interval| {
-            let starts = *begun.lock();
+            let (start_ns, _) = *begun.lock();
             // The first error ends the phase, which may pass on more intervals.
-            if logged.is_ok() {
-                logged = log.write(interval, &ops.all(), starts, &*context.env.clock);
+            if log_failure.is_none() {
+                let written = log.write(interval, &ops.all(), start_ns, &*context.env.clock);
+                log_failure = written.err();
             }
             if let Some(text) = second.add(interval) {
                 progress.now(&format!("{} {note}: {text}", name(order.of_case.case)));
             }
-            logged.is_ok()
+            log_failure.is_none()
         })?;
-        logged?;
-        Ok::<Outcome, kvant_base::Error>(outcome)
+        match &log_failure {
+            Some(error) => Err(error.clone()),
+            None => Ok::<Outcome, Error>(outcome),
+        }
     };
     let mut results = Vec::new();
     let mut phases = Vec::new();
     let mut found = None;
-    match task {
+    let mut run_task = || match task {
         Task::Phases(planned) => {
             for (label, phase) in planned {
                 let outcome = run_phase(&mut load, phase, label)?;
@@ -175,28 +225,49 @@ fn measure(
                     break;
                 }
             }
+            Ok(())
         }
         Task::FindMax { settle, measure } => {
             let goals = &context.plan.objectives;
+            let warmup_min = order.resolved.subject.warmup_min;
             let means = Means {
                 run: &mut |phase, attempt| {
+                    // A server that compiles itself is warm before the first measured time.
+                    let is_first = results.is_empty();
+                    let warmup_min = if is_first { warmup_min } else { Duration::ZERO };
+                    let phase = &Phase { warmup: phase.warmup.max(warmup_min), ..*phase };
                     let left = kvant_load::report::progress::clock(attempt.time_left);
                     let label = attempt.purpose.name();
                     let outcome = run_phase(&mut load, phase, &format!("{label}, {left} left"))?;
                     let verdict = verdict::judge(&outcome);
+                    // Of several holds at 80 %, the last is the figure.
+                    let is_repeat = |earlier: &&mut PhaseResult| {
+                        attempt.purpose == Purpose::At80 && earlier.label == label
+                    };
+                    let repeated = results.iter_mut().filter(is_repeat);
+                    repeated.for_each(|earlier| earlier.label += ", disturbed");
                     results.push(PhaseResult::of(&outcome, label, Some(&verdict)));
                     Ok(outcome)
                 },
                 slo: &|outcome| {
                     let checked = goals.iter().map(|goal| goal.check(outcome, None));
-                    checked.filter(|goal| !goal.is_met).map(|goal| goal.to_string()).collect()
+                    let missed = checked.filter(|goal| !goal.is_met).map(|goal| goal.to_string());
+                    let start_ns = begun.lock().0.unwrap_or(0);
+                    let end_ns = start_ns + outcome.measured_ns;
+                    missed.chain(debt::growth(&stats.lock(), start_ns, end_ns)).collect()
                 },
                 each_point: &mut |_| {},
             };
             let config = FindMaxConfig { settle: *settle, measure: *measure };
             found = Some(find_max::find_max(config, means)?);
+            Ok(())
         }
+    };
+    let has_run: kvant_base::Result<()> = run_task();
+    if let Some(error) = log_failure {
+        return Err(error.into());
     }
+    has_run.map_err(failed("the load"))?;
     load.stop();
     log.finish()?;
     let texts: Vec<String> =
@@ -206,6 +277,11 @@ fn measure(
     file.find_max = found.as_ref().map(|found| FindMaxFacts::of(found, &texts));
     let start_ns = begun.lock().1;
     Ok(Measurement { start_ns, phases, found, is_closed: task.is_closed(), file })
+}
+
+/// A failed load, as of a script, fails its attempt; the run continues.
+fn failed(what: &str) -> impl Fn(Error) -> Problem {
+    move |error| Problem::Subject(format!("{what} failed: {error}"))
 }
 
 /// `SUBJECT, WORKLOAD, PHASE, CELL`.

@@ -6,7 +6,7 @@ use super::process::{self, Process};
 use super::run_dir::RunDir;
 use super::stop::Stop;
 use super::watch::{self, Sampler, Watched};
-use crate::plan::{Plan, Subject};
+use crate::plan::{Plan, Subject, SubjectKind};
 use kvant_base::{Error, Result};
 use kvant_env::{Env, host};
 use kvant_load::{Address, Target};
@@ -140,7 +140,7 @@ impl Context<'_> {
         self.env.fs.available_bytes(self.scratch).ok()
     }
 
-    /// CPUs of the machine.
+    /// CPUs whose time is judged.
     pub(super) fn cpu_count(&self) -> u32 {
         self.options.proc.cpu_times().map_or(1, |cpu| cpu.cpu_count)
     }
@@ -178,8 +178,28 @@ pub(super) fn cpus(planned: &[u32]) -> Result<CpuSet> {
     Ok(process::cpu_set(planned, &process::own_cpus()?))
 }
 
+/// The CPUs whose time is judged: those of subjects and generator, as the load of others does not
+/// disturb. Empty for all CPUs, where a subject that runs already may be.
+pub(super) fn judged_cpus(plan: &Plan, server: &CpuSet, generator: &CpuSet) -> Vec<u32> {
+    let is_url = |subject: &Subject| matches!(subject.kind, SubjectKind::Url(_));
+    if plan.subjects.iter().any(is_url) {
+        return Vec::new();
+    }
+    let is_used = |cpu: &u32| [server, generator].iter().any(|set| set.is_set(*cpu as usize));
+    (0..CpuSet::MAX_CPU as u32).filter(is_used).collect()
+}
+
+/// Commands of a plan run in its directory, so that paths must not depend on ours.
+pub(super) fn absolute(path: &Path) -> Result<PathBuf> {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    std::path::absolute(path).map_err(|error| Error::io("find", path, error))
+}
+
 /// A name as a file name.
 pub(super) fn file_name(name: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     name.chars().map(safe).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,6 +12,7 @@ use kvant_load::workload::{self, FillConfig, Kind, ValueBytes, WorkloadConfig};
 use kvant_load::{
     Batch, Expected, Load, LoadConfig, OpNames, Phase, Rate, RequestSource, StatusSet,
 };
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Longest time of a fill.
@@ -29,6 +30,21 @@ const SAMPLE_RECORDS: u64 = 8;
 pub(super) struct Filled {
     pub(super) fingerprint: String,
     pub(super) time: Duration,
+}
+
+/// Fingerprints of Kvants, by data and subject: equal data have equal ones.
+#[derive(Debug, Default)]
+pub(super) struct Fingerprints(BTreeMap<String, BTreeMap<String, String>>);
+
+impl Fingerprints {
+    /// Adds what `subject` stores as `data`. Returns the first other subject with another
+    /// fingerprint, in words.
+    pub(super) fn add(&mut self, data: &str, subject: &str, fingerprint: &str) -> Option<String> {
+        let of_data = self.0.entry(data.to_owned()).or_default();
+        of_data.insert(subject.to_owned(), fingerprint.to_owned());
+        let (other, theirs) = of_data.iter().find(|(_, theirs)| *theirs != fingerprint)?;
+        Some(format!("{subject} has the fingerprint {fingerprint}, {other} has {theirs}"))
+    }
 }
 
 /// Stores `data` in `subject`.
@@ -234,3 +250,6 @@ fn fingerprint(server: Option<&Server>, data: &Data) -> String {
     let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
     format!("{:08x}", kvant_base::checksum::crc32c_masked(&parts))
 }
+
+#[cfg(test)]
+mod tests;

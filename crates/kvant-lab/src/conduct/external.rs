@@ -96,6 +96,7 @@ pub(super) fn run(
     let outcome = Outcome {
         phase,
         start_wall_ms,
+        measure_start_ns: Some(start_ns),
         measured_ns,
         total: Interval {
             end_ns: measured_ns,

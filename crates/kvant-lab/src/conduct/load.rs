@@ -2,17 +2,19 @@
 
 use super::context::Context;
 use crate::plan::{Requests, Workload};
-use kvant_base::{Error, Result};
+use kvant_base::{Error, ErrorKind, Result};
 use kvant_load::request::{self, HeaderBlock};
 use kvant_load::script::{Options, Script};
 use kvant_load::source::fixed::FixedSource;
 use kvant_load::{Load, LoadConfig, OpNames, RequestSource, Target, workload};
+use std::path::Path;
 use std::time::Duration;
 
 /// Length of the intervals of `load.hlog`: the resolution of the heat map.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// As the default of `kvant load`: about the time of a wake-up.
-const SPIN: Duration = Duration::from_micros(20);
+
+/// How much a load beside gives way: a tenth of the CPU time of others that want all of it.
+const NICE_BESIDE: i32 = 10;
 
 /// A started load.
 pub(super) struct Started {
@@ -37,9 +39,9 @@ pub(super) fn start(
         connection_count: workload.connection_count,
         timeout: workload.timeout,
         arrival: workload.arrival,
-        seed: context.plan.seed,
+        seed: workload.seed,
         ok_statuses: workload.ok_statuses.clone(),
-        spin: SPIN,
+        spin: workload.spin,
         interval: INTERVAL,
         ..LoadConfig::default()
     };
@@ -49,6 +51,34 @@ pub(super) fn start(
     let sources = sources(context, workload, &mut config, &ops)?;
     let load = Load::start(config.clone(), sources, ops.clone(), context.env.clone())?;
     Ok(Started { load, config, ops })
+}
+
+/// As [`start`], with threads that give way to others: the load of the case must not wait for the
+/// one beside it.
+///
+/// # Errors
+/// As [`start`]; `Io` if there is no further thread.
+pub(super) fn start_beside(
+    context: &Context<'_>,
+    workload: &Workload,
+    target: &Target,
+) -> Result<Started> {
+    with_less_priority(|| start(context, workload, target))
+}
+
+/// Runs `work` on a thread with less priority, which threads that it starts inherit: on Linux,
+/// threads have a priority of their own.
+fn with_less_priority<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    let failed = |error| Error::io("start", Path::new("lab-beside"), error);
+    std::thread::scope(|scope| {
+        let starter = std::thread::Builder::new().name("lab-beside".to_owned());
+        let starter = starter.spawn_scoped(scope, || {
+            rustix::process::nice(NICE_BESIDE).map_err(|error| failed(error.into()))?;
+            work()
+        });
+        let panicked = |_| Err(Error::new(ErrorKind::Io, "the start of the load beside panicked"));
+        starter.map_err(failed)?.join().unwrap_or_else(panicked)
+    })
 }
 
 fn sources(
@@ -104,3 +134,6 @@ pub(super) fn requests_text(requests: &Requests) -> String {
         Requests::Command { command, .. } => command.join(" "),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,9 @@ use std::path::PathBuf;
 pub(super) struct IntervalLog {
     path: PathBuf,
     writer: HlogWriter<Box<dyn Write + Send>>,
+    /// Wall time in milliseconds less monotonic time, of the first interval: the log has wall times
+    /// that follow the monotonic clock.
+    wall_ahead_ms: Option<i64>,
 }
 
 impl IntervalLog {
@@ -18,11 +21,11 @@ impl IntervalLog {
     /// `Io` and `NoSpace` with the file.
     pub(super) fn create(path: PathBuf) -> Result<IntervalLog> {
         let file = host::create_file(&path).map_err(|error| Error::io("create", &path, error))?;
-        Ok(IntervalLog { path, writer: HlogWriter::new(file) })
+        Ok(IntervalLog { path, writer: HlogWriter::new(file), wall_ahead_ms: None })
     }
 
-    /// Writes an interval. `starts` are the begins of the measured times of its phase and of the
-    /// first phase, by the monotonic clock.
+    /// Writes an interval. `start_ns` is the begin of the measured time of its phase, by the
+    /// monotonic clock.
     ///
     /// # Errors
     /// `Io` and `NoSpace` with the file.
@@ -30,13 +33,14 @@ impl IntervalLog {
         &mut self,
         interval: &Interval,
         op_names: &[String],
-        starts: (Option<u64>, Option<u64>),
+        start_ns: Option<u64>,
         clock: &dyn Clock,
     ) -> Result<()> {
-        // The log is placed by the wall clock; the monotonic one says how long ago the end was.
-        let end_ns = starts.0.map(|start_ns| start_ns + interval.end_ns);
-        let ago_ns = end_ns.map_or(0, |end_ns| clock.monotonic_ns().saturating_sub(end_ns));
-        let end_wall_ms = clock.wall_ms().saturating_sub(ago_ns / 1_000_000);
+        let end_ns = start_ns.map_or_else(|| clock.monotonic_ns(), |start| start + interval.end_ns);
+        let ahead_ms = *self.wall_ahead_ms.get_or_insert_with(|| {
+            clock.wall_ms() as i64 - (clock.monotonic_ns() / 1_000_000) as i64
+        });
+        let end_wall_ms = (end_ns / 1_000_000).saturating_add_signed(ahead_ms);
         let written = self.writer.write(interval, op_names, end_wall_ms);
         written.map_err(|error| Error::io("write", &self.path, error))
     }

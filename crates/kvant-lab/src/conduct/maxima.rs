@@ -29,6 +29,7 @@ pub(super) struct OfCase<'a> {
 }
 
 impl Maxima {
+    /// Adds what an attempt found: 0 if no rate holds.
     pub(super) fn add(&mut self, case: usize, repeat: u32, per_s: f64, is_disturbed: bool) {
         self.found.push(Found { case, repeat, per_s, is_disturbed });
     }
@@ -57,17 +58,22 @@ impl Maxima {
         least.unwrap_or_else(|| Err("no phase before it finds a maximum".to_owned()))
     }
 
-    /// Of the same repeat, else the median of the others; of disturbed attempts only if there are
-    /// no others.
+    /// Of the same repeat, else the median of all; of disturbed attempts only if there are no
+    /// others. Repeats without a rate that holds count in the median: if most are, there is none.
     fn of(&self, case: usize, repeat: u32) -> Option<f64> {
         let of = |is_disturbed: bool| {
             let is_of =
                 move |found: &&Found| found.case == case && found.is_disturbed == is_disturbed;
             let found = || self.found.iter().filter(is_of);
             let same = found().rfind(|found| found.repeat == repeat).map(|found| found.per_s);
-            same.or_else(|| median(found().map(|found| found.per_s)))
+            let same = same.filter(|per_s| *per_s > 0.0);
+            let without = found().filter(|found| found.per_s <= 0.0).count();
+            let all = || median(found().map(|found| found.per_s));
+            same.or_else(|| {
+                if without > 0 && without * 2 >= found().count() { Some(0.0) } else { all() }
+            })
         };
-        of(false).or_else(|| of(true))
+        of(false).or_else(|| of(true)).filter(|per_s| *per_s > 0.0)
     }
 }
 

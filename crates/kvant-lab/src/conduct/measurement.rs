@@ -1,10 +1,14 @@
 //! What the load of an attempt measured.
 
-use kvant_load::find_max::FindMax;
+use crate::record::PhaseKind;
+use kvant_load::find_max::{FindMax, Purpose};
 use kvant_load::report::json::{ConfigFacts, HostFacts, ResultFile};
 use kvant_load::units::{format_metric, format_time_ns};
 use kvant_load::verdict::Verdict;
 use kvant_load::{LoadConfig, Outcome};
+
+/// Part of the requests that may fail without a note: that of a rate that holds.
+const ERRORS_PART_MAX: f64 = 0.001;
 
 /// A completed phase.
 pub(super) struct Measured {
@@ -33,9 +37,7 @@ impl Measurement {
     pub(super) fn maximum(&self) -> Option<f64> {
         match &self.found {
             Some(found) => found.rate,
-            None if self.is_closed => {
-                self.phases.first().map(|phase| phase.outcome.rate_achieved())
-            }
+            None if self.is_closed => self.phases.first().map(|phase| phase.outcome.rate_good()),
             None => None,
         }
     }
@@ -53,15 +55,47 @@ impl Measurement {
         }
         let phase = |phase: &Measured| {
             let response = phase.outcome.response_with_unanswered();
+            let errors = errors_text(&phase.outcome).map(|text| format!(", {text}"));
             format!(
-                "{}/s, p50 {}, p99 {}, max {}",
+                "{}/s, p50 {}, p99 {}, max {}{}",
                 format_metric(phase.outcome.rate_achieved()),
                 format_time_ns(response.percentile_ns(50.0)),
                 format_time_ns(response.percentile_ns(99.0)),
-                format_time_ns(response.max_ns())
+                format_time_ns(response.max_ns()),
+                errors.unwrap_or_default()
             )
         };
         let all: Vec<String> = self.phases.iter().map(phase).collect();
         all.join("; ")
     }
+
+    /// What limits the trust in it, a sentence each. Beyond its limit a subject may refuse.
+    pub(super) fn notes(&self, kind: PhaseKind) -> Vec<String> {
+        let errors = self.phases.iter().filter_map(|phase| errors_text(&phase.outcome));
+        let errors = errors.filter(|_| kind != PhaseKind::Factors);
+        self.found.as_ref().and_then(doubt).into_iter().chain(errors).collect()
+    }
 }
+
+/// Errors in words, if there are too many of them.
+fn errors_text(outcome: &Outcome) -> Option<String> {
+    let total = &outcome.total;
+    let part = total.errors.total() as f64 / total.planned.max(1) as f64;
+    (part > ERRORS_PART_MAX).then(|| format!("{:.1} % of the requests failed", part * 100.0))
+}
+
+/// Why the rate that a search found is not confirmed, if it found one.
+fn doubt(found: &FindMax) -> Option<String> {
+    if found.is_confirmed || found.rate.is_none() {
+        return None;
+    }
+    let at_80 = found.points.iter().rfind(|point| point.purpose == Purpose::At80);
+    let reasons = at_80.map_or(&[][..], |point| &point.judgement.reasons);
+    Some(match reasons {
+        [] => "the rate is not confirmed by longer runs".to_owned(),
+        reasons => format!("the rate is not confirmed: at 80 % of it, {}", reasons.join("; ")),
+    })
+}
+
+#[cfg(test)]
+mod tests;

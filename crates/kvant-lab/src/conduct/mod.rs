@@ -7,6 +7,7 @@
 //!   `crowd` and `external` make the load.
 //! - `observe` records beside it: the kernel's account (`watch`), statistics, `events` and a
 //!   recording. `judge` decides whether an attempt counts.
+//! - `fsync` measures the disk, for subjects that wait for it.
 //! - `run_dir` writes the run directory; `cleanup` leaves nothing behind.
 //!
 //! Invariants:
@@ -23,9 +24,11 @@ pub mod cleanup;
 mod context;
 mod crowd;
 mod data;
+mod debt;
 mod events;
 mod external;
 mod facts;
+mod fsync;
 mod http;
 mod judge;
 mod load;
@@ -51,14 +54,15 @@ pub use stop::Stop;
 
 use crate::plan::Plan;
 use crate::record::{Attempt, AttemptVerdict, Run, RunState};
-use cleanup::Scratch;
-use context::{Context, Problem};
+use cleanup::{Record, Scratch};
+use context::{Context, Problem, absolute};
 use kvant_base::{Error, Result};
 use kvant_env::Env;
 use process::Bound;
 use run_dir::{Earlier, RunDir};
 use runner::Runner;
-use std::path::{Path, PathBuf};
+use rustix::thread::CpuSet;
+use std::path::PathBuf;
 
 /// A run that has ended.
 #[derive(Clone, Debug)]
@@ -90,20 +94,30 @@ pub fn run(
     progress: &mut Progress,
 ) -> Result<Ended> {
     let server_cpus = context::cpus(&plan.server_cpus)?;
+    let generator_cpus = context::cpus(&plan.generator_cpus)?;
+    let judged_cpus = context::judged_cpus(plan, &server_cpus, &generator_cpus);
+    let options = &Options { proc: options.proc.on_cpus(judged_cpus), ..options.clone() };
     let cases = plan.cases();
     if cases.is_empty() {
         return Err(Error::invalid("the plan has no case"));
     }
-    let (run_dir, run, attempts) = match options.resumes {
-        true => resume(plan, options, cases)?,
+    let (run_dir, mut run, attempts) = match options.resumes {
+        true => resume(plan, options, cases, progress)?,
         false => {
-            let run = facts::run(plan, cases, options, env.clock.wall_ms());
-            (RunDir::create(&options.dir, &plan.text)?, run, Vec::new())
+            let run_dir = RunDir::create(&options.dir, &plan.text)?;
+            (run_dir, facts::run(plan, cases, options, env.clock.wall_ms()), Vec::new())
         }
     };
     run_dir.write_run(&run)?;
-    let scratch = Scratch::create(&absolute(&scratch_dir(options, &run_dir))?)?;
-    let plan_dir = absolute(&plan.dir)?;
+    let place = match Place::prepare(plan, options, &run_dir, &generator_cpus) {
+        Ok(place) => place,
+        Err(error) => {
+            run.state = RunState::Interrupted { reason: error.to_string() };
+            run.ended_wall_ms = Some(env.clock.wall_ms());
+            return run_dir.write_run(&run).and(Err(error));
+        }
+    };
+    let Place { plan_dir, bound, scratch, record } = place;
     let context = Context {
         plan,
         plan_dir: &plan_dir,
@@ -114,14 +128,14 @@ pub fn run(
         scratch: scratch.path(),
         server_cpus,
     };
-    let bound = Bound::to(&context::cpus(&plan.generator_cpus)?)?;
-    let mut runner = Runner::new(&context, run, attempts, progress)?;
+    let mut runner = Runner::new(&context, run, attempts, progress);
     let result = runner.run_all();
     let stopped = runner.end();
     let Runner { mut run, attempts, .. } = runner;
     drop(bound);
     // First, since it makes room for the rest.
     drop(scratch);
+    drop(record);
     let (state, error) = match (result, stopped) {
         (Ok(()), Ok(())) => (RunState::Complete, None),
         (Err(Problem::Stopped), _) => {
@@ -144,11 +158,38 @@ pub fn run(
     }
 }
 
-/// The earlier run of the directory, if it was of the same plan.
+/// What a run needs, and gives back at its end.
+struct Place {
+    plan_dir: PathBuf,
+    bound: Bound,
+    scratch: Scratch,
+    record: Record,
+}
+
+impl Place {
+    fn prepare(
+        plan: &Plan,
+        options: &Options,
+        run_dir: &RunDir,
+        generator_cpus: &CpuSet,
+    ) -> Result<Place> {
+        let record = Record::keep(&absolute(&run_dir.path(run_dir::LEFTOVERS))?)?;
+        Ok(Place {
+            plan_dir: absolute(&plan.dir)?,
+            scratch: Scratch::create(&absolute(&scratch_dir(options, run_dir))?)?,
+            bound: Bound::to(generator_cpus)?,
+            record,
+        })
+    }
+}
+
+/// The earlier run of the directory, if it was of the same plan, programs and machine. What it has
+/// left, if it was killed, is removed.
 fn resume(
     plan: &Plan,
     options: &Options,
     cases: Vec<crate::record::Case>,
+    progress: &mut Progress,
 ) -> Result<(RunDir, Run, Vec<Attempt>)> {
     let (run_dir, Earlier { mut run, attempts }) = RunDir::resume(&options.dir)?;
     let refused = |problem: &str| Err(Error::invalid(problem).with_file(&options.dir));
@@ -158,20 +199,23 @@ fn resume(
     if run.shortened != plan.shortened || run.cases != cases || run.repeats != plan.repeats {
         return refused("the run was made with other options, such as --quick");
     }
+    let differences = facts::differences(&run.identity, &facts::identity(plan, options));
+    if !differences.is_empty() {
+        let problem = "attempts of one run must be alike, and it began with another state:";
+        return refused(&format!("{problem} {}", differences.join("; ")));
+    }
+    let ended = cleanup::remove_leftovers(&run_dir.path(run_dir::LEFTOVERS))?;
+    if ended > 0 {
+        progress.line(&format!("ended {ended} processes that the killed run had left"));
+    }
     run.state = RunState::Running;
     run.ended_wall_ms = None;
     Ok((run_dir, run, attempts))
 }
 
-/// Commands of a plan run in its directory, so that paths must not depend on ours.
-fn absolute(path: &Path) -> Result<PathBuf> {
-    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-    std::path::absolute(path).map_err(|error| Error::io("find", path, error))
-}
-
 fn scratch_dir(options: &Options, run_dir: &RunDir) -> PathBuf {
     match &options.scratch {
-        Some(dir) => dir.join(format!("kvant-lab-{}", std::process::id())),
-        None => run_dir.root().join("scratch"),
+        Some(dir) => dir.join(format!("{}{}", cleanup::SCRATCH_PREFIX, std::process::id())),
+        None => run_dir.root().join(cleanup::SCRATCH),
     }
 }

@@ -1,10 +1,15 @@
 //! Everything that is observed beside a load: the kernel's account, and, of a Kvant, its
 //! statistics, its events and a recording.
 //!
+//! Invariant: a subject that does not respond delays the end of an observation by no more than
+//! [`PROFILE_WAIT_MAX`], and by no more than [`STOPPED_WAIT_MAX`] once the run is to end. What it
+//! has not said until then is missing.
+//!
 //! Threads: one for each of them, on the CPUs of the generator, as the thread that starts them.
 
 use super::events;
 use super::http::{self, Server, Stream};
+use super::stop::Stop;
 use super::watch::{self, Sampler, Watched};
 use crate::record::{EventFacts, StatsSample, Watch};
 use kvant_base::lock::{NamedCondvar, NamedMutex};
@@ -17,14 +22,18 @@ use std::net::Shutdown;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time between two samples of `/v0/stats`.
 const STATS_PERIOD: Duration = Duration::from_millis(500);
 /// Longest wait for statistics: a subject beyond its limit is late.
 const STATS_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Longest wait for a recording after it was ended: names of functions are resolved first.
-const PROFILE_WAIT_MAX: Duration = Duration::from_secs(120);
+const PROFILE_WAIT_MAX: Duration = Duration::from_secs(60);
+/// Longest wait for the rest of an observation when the run is to end.
+const STOPPED_WAIT_MAX: Duration = Duration::from_secs(1);
+/// Between two looks at whether a thread has ended.
+const LOOK_PERIOD: Duration = Duration::from_millis(2);
 /// Recordings are ended with the load; the server's own limit is an hour.
 const PROFILE: &str = "/v0/profile?format=kprof&event=cpu,alloc,lock&duration=3600s";
 
@@ -38,6 +47,8 @@ pub(super) struct Scope {
     /// Whether it is on this machine, so that its times are ours.
     pub(super) shares_clock: bool,
     pub(super) is_profiled: bool,
+    /// Whether the run is to end.
+    pub(super) stop: Stop,
 }
 
 /// What was observed.
@@ -51,11 +62,16 @@ pub(super) struct Observed {
     pub(super) profile: Option<std::result::Result<Vec<u8>, String>>,
 }
 
+/// Samples of `/v0/stats` so far.
+pub(super) type StatsSoFar = Arc<NamedMutex<Vec<StatsSample>>>;
+
 /// Running observations. Dropping ends them.
 pub(super) struct Observer {
     shared: Arc<Shared>,
+    stop: Stop,
     watch: Option<JoinHandle<(Watch, Option<String>)>>,
-    stats: Option<JoinHandle<Vec<StatsSample>>>,
+    stats: Option<JoinHandle<()>>,
+    stats_so_far: StatsSoFar,
     events: Option<(Stream, JoinHandle<Vec<EventFacts>>)>,
     profile: Option<JoinHandle<Recorded>>,
 }
@@ -85,18 +101,20 @@ impl Observer {
     /// # Errors
     /// `Io` if a thread cannot be started.
     pub(super) fn start(scope: Scope) -> Result<Observer> {
+        let Scope { proc, clock, watched, kvant, shares_clock, is_profiled, stop } = scope;
         let shared = Arc::new(Shared {
             state: NamedMutex::new("lab_observer", State::default()),
             changed: NamedCondvar::new(WaitKind::Idle, "lab_observer"),
         });
         let mut observer = Observer {
             shared: Arc::clone(&shared),
+            stop,
             watch: None,
             stats: None,
+            stats_so_far: Arc::new(NamedMutex::new("lab_stats", Vec::new())),
             events: None,
             profile: None,
         };
-        let Scope { proc, clock, watched, kvant, shares_clock, is_profiled } = scope;
         let mut sampler = Sampler::new(proc, Arc::clone(&clock), watched);
         sampler.sample();
         let watching = Arc::clone(&shared);
@@ -116,7 +134,9 @@ impl Observer {
             let (shared, kvant) = (Arc::clone(&shared), kvant.clone());
             observer.profile = Some(thread("lab-profile", move || record(&shared, &kvant))?);
         }
-        observer.stats = Some(thread("lab-stats", move || sample_stats(&shared, &kvant, &*clock))?);
+        let samples = Arc::clone(&observer.stats_so_far);
+        let sample = move || sample_stats(&shared, &kvant, &*clock, &samples);
+        observer.stats = Some(thread("lab-stats", sample)?);
         Ok(observer)
     }
 
@@ -125,17 +145,28 @@ impl Observer {
         ProfileTrigger(Arc::clone(&self.shared))
     }
 
+    /// The samples of `/v0/stats`, while they are taken; none of other servers.
+    pub(super) fn stats_so_far(&self) -> StatsSoFar {
+        Arc::clone(&self.stats_so_far)
+    }
+
     /// Ends the observations and returns them.
     pub(super) fn finish(mut self) -> Observed {
         self.end();
         let (watch, pause) = self.watch.take().and_then(joined).unwrap_or_default();
-        Observed {
-            watch,
-            pause,
-            stats: self.stats.take().and_then(joined),
-            events: self.events.take().and_then(|(_, reader)| joined(reader)),
-            profile: self.profile.take().and_then(joined).flatten(),
-        }
+        let until = Instant::now() + PROFILE_WAIT_MAX;
+        let stats = self.stats.take().map(|sampler| {
+            joined_until(sampler, until, &self.stop);
+            std::mem::take(&mut *self.stats_so_far.lock())
+        });
+        let events = self.events.take();
+        let events = events.and_then(|(_, reader)| joined_until(reader, until, &self.stop));
+        let profile = self.profile.take().and_then(|recorder| {
+            joined_until(recorder, until, &self.stop).unwrap_or_else(|| {
+                Some(Err(format!("none came within {} s", PROFILE_WAIT_MAX.as_secs())))
+            })
+        });
+        Observed { watch, pause, stats, events, profile }
     }
 
     fn end(&self) {
@@ -154,6 +185,10 @@ impl Observer {
 impl Drop for Observer {
     fn drop(&mut self) {
         self.end();
+        // A thread that still reads a recording ends.
+        if let Some(stream) = &self.shared.state.lock().profile {
+            end_stream(stream, Shutdown::Both);
+        }
     }
 }
 
@@ -175,25 +210,29 @@ impl Shared {
     }
 }
 
-fn sample_stats(shared: &Shared, kvant: &Server, clock: &dyn Clock) -> Vec<StatsSample> {
-    let mut samples = Vec::new();
+fn sample_stats(
+    shared: &Shared,
+    kvant: &Server,
+    clock: &dyn Clock,
+    samples: &NamedMutex<Vec<StatsSample>>,
+) {
     let mut next_ns = clock.monotonic_ns();
     loop {
         // A subject that dies or refuses leaves a gap.
         if let Ok(response) = kvant.request("GET", "/v0/stats", STATS_WAIT_MAX)
             && let Ok(stats) = serde_json::from_slice(&response.body)
         {
-            samples.push(StatsSample { at_ns: clock.monotonic_ns(), stats });
+            samples.lock().push(StatsSample { at_ns: clock.monotonic_ns(), stats });
         }
         next_ns += STATS_PERIOD.as_nanos() as u64;
         while clock.monotonic_ns() < next_ns {
             let left = Duration::from_nanos(next_ns.saturating_sub(clock.monotonic_ns()));
             if !shared.pause(left) {
-                return samples;
+                return;
             }
         }
         if shared.state.lock().is_over {
-            return samples;
+            return;
         }
     }
 }
@@ -218,7 +257,7 @@ fn record(shared: &Shared, kvant: &Server) -> Recorded {
         }
         state.profile = Some(stream.try_clone()?);
         drop(state);
-        stream.set_read_timeout(Duration::from_secs(3_600) + PROFILE_WAIT_MAX)?;
+        // The observer ends a connection that waits too long.
         http::read_response(&mut stream)
     };
     let response = match exchange() {
@@ -249,6 +288,24 @@ fn thread<T: Send + 'static>(
 
 fn failed(what: &str, error: io::Error) -> Error {
     Error::io("start", Path::new(what), error)
+}
+
+/// What a thread returned; `None` if it panicked, or has not ended by then or soon after a request
+/// to stop: it is left alone.
+fn joined_until<T>(thread: JoinHandle<T>, until: Instant, stop: &Stop) -> Option<T> {
+    let mut until = until;
+    let mut is_stopped = false;
+    while !thread.is_finished() {
+        if !is_stopped && stop.is_requested() {
+            is_stopped = true;
+            until = until.min(Instant::now() + STOPPED_WAIT_MAX);
+        }
+        if Instant::now() >= until {
+            return None;
+        }
+        std::thread::sleep(LOOK_PERIOD);
+    }
+    joined(thread)
 }
 
 /// What a thread returned; `None` if it panicked, which it has reported.

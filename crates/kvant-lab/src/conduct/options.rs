@@ -4,6 +4,7 @@ use kvant_env::host::procfs::ProcFs;
 use std::path::PathBuf;
 
 /// How a plan is run.
+#[derive(Clone, Debug)]
 pub struct Options {
     /// The run directory.
     pub dir: PathBuf,

@@ -3,23 +3,32 @@
 //! Invariants:
 //! 1. When a [`Process`] is dropped, no process of its group is left.
 //! 2. A signal goes only to a process that has not been reaped: ids are never those of others.
+//! 3. The kernel kills the leader when this program is killed. Its children may survive it:
+//!    [`cleanup`] has their group on record.
 //!
-//! Threads: one per process waits for its end.
+//! Threads: one per process starts it and waits for its end. The leader must not outlive that
+//! thread.
 
 use super::cleanup;
 use super::stop::Stop;
 use kvant_base::lock::{NamedCondvar, NamedMutex};
 use kvant_base::wait::WaitKind;
 use kvant_base::{Error, Result};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, getpid, getppid, kill_process_group,
+    set_parent_process_death_signal, waitid,
+};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+/// Between two looks at whether a group has ended after its leader.
+const LOOK_PERIOD: Duration = Duration::from_millis(5);
 
 /// A running process group.
 pub(super) struct Process {
@@ -29,9 +38,18 @@ pub(super) struct Process {
 }
 
 struct Shared {
-    /// `None` while it runs.
-    status: NamedMutex<Option<ExitStatus>>,
+    state: NamedMutex<State>,
     ended: NamedCondvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Of the leader; `None` while the group runs.
+    status: Option<ExitStatus>,
+    /// Until when the group may end itself, if it was asked to.
+    stop_until: Option<Instant>,
+    /// Whether a process of the group did not end itself.
+    was_killed: bool,
 }
 
 impl Process {
@@ -42,20 +60,24 @@ impl Process {
     pub(super) fn start(command: Command, cpus: &CpuSet, stop: &Stop) -> Result<Process> {
         let program = command.get_program().to_owned();
         let failed = |error| Error::io("start", Path::new(&program), error);
-        let child = spawn(command, cpus).map_err(failed)?;
-        let pid = pid_of(&child);
         let shared = Arc::new(Shared {
-            status: NamedMutex::new("lab_process", None),
+            state: NamedMutex::new("lab_process", State::default()),
             ended: NamedCondvar::new(WaitKind::Idle, "lab_process_end"),
         });
-        let mut process = Process { pid, shared: Arc::clone(&shared), reaper: None };
-        let stop = stop.clone();
-        let reaper = std::thread::Builder::new()
-            .name("lab-reaper".to_owned())
-            .spawn(move || reap(child, &shared, &stop))
-            .map_err(failed)?;
-        process.reaper = Some(reaper);
-        Ok(process)
+        let (started, starting) = mpsc::channel();
+        let (stop, cpus, of_reaper) = (stop.clone(), *cpus, Arc::clone(&shared));
+        let reaper = move || {
+            let spawned = spawn(command, &cpus);
+            let reported = started.send(spawned.as_ref().map(pid_of).map_err(copy));
+            if let (Ok(child), Ok(())) = (spawned, reported) {
+                reap(child, &of_reaper, &stop);
+            }
+        };
+        let reaper = std::thread::Builder::new().name("lab-reaper".to_owned()).spawn(reaper);
+        let reaper = reaper.map_err(failed)?;
+        let panicked = |_| Err(io::Error::other("the starting thread panicked"));
+        let pid = starting.recv().unwrap_or_else(panicked).map_err(failed)?;
+        Ok(Process { pid, shared, reaper: Some(reaper) })
     }
 
     /// The id of the leader, which is that of the group.
@@ -65,61 +87,65 @@ impl Process {
 
     /// How it ended, in words that follow "the subject"; `None` while it runs.
     pub(super) fn end(&self) -> Option<String> {
-        self.shared.status.lock().map(words)
+        self.shared.state.lock().status.map(words)
     }
 
     /// Waits for its end; `None` if it still runs then.
     pub(super) fn wait(&self, time_max: Duration) -> Option<ExitStatus> {
         let until = Instant::now() + time_max;
-        let mut status = self.shared.status.lock();
-        while status.is_none() {
+        let mut state = self.shared.state.lock();
+        while state.status.is_none() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return None;
             }
-            status = self.shared.ended.wait_timeout(status, left);
+            state = self.shared.ended.wait_timeout(state, left);
         }
-        *status
+        state.status
     }
 
-    /// SIGTERM, a bounded wait, and SIGKILL to what is left of the group.
+    /// SIGTERM to the group, since a leader such as a shell does not pass it on; a bounded wait for
+    /// all of them; and SIGKILL to what is left. Returns whether that was needed.
     ///
     /// # Errors
     /// `Io` if it cannot be signalled.
-    pub(super) fn stop(self, wait_max: Duration) -> Result<()> {
-        self.signal(Signal::TERM)?;
-        // The reaper kills what is left of the group; dropping waits for that.
-        match self.wait(wait_max) {
-            Some(_) | None => Ok(()),
+    pub(super) fn stop(mut self, wait_max: Duration) -> Result<bool> {
+        {
+            // The reaper reaps under this lock.
+            let mut state = self.shared.state.lock();
+            if state.status.is_none() {
+                state.stop_until = Some(Instant::now() + wait_max);
+                kill_process_group(self.pid, Signal::TERM)
+                    .map_err(|error| Error::io("signal", Path::new("a subject"), error.into()))?;
+            }
         }
+        let has_ended = self.wait(wait_max).is_some();
+        self.end_group();
+        Ok(!has_ended || self.shared.state.lock().was_killed)
     }
 
-    fn signal(&self, signal: Signal) -> Result<()> {
-        // The reaper reaps under this lock.
-        let status = self.shared.status.lock();
-        if status.is_none() {
-            kill_process(self.pid, signal)
-                .map_err(|error| Error::io("signal", Path::new("a subject"), error.into()))?;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
+    /// Kills what is left of the group and waits for the reaper.
+    fn end_group(&mut self) {
         let killed = {
-            let status = self.shared.status.lock();
-            if status.is_none() { cleanup::kill_group(self.pid) } else { Ok(()) }
+            let mut state = self.shared.state.lock();
+            state.stop_until = None;
+            if state.status.is_none() { cleanup::kill_group(self.pid) } else { Ok(()) }
         };
         if let Err(error) = killed {
-            eprintln!("kvant: cannot kill process group {}: {error}", self.id());
+            cleanup::complain(&format!("cannot kill process group {}: {error}", self.id()));
             return;
         }
         if let Some(reaper) = self.reaper.take()
             && reaper.join().is_err()
         {
-            eprintln!("kvant: the thread that waits for process {} panicked", self.id());
+            cleanup::complain(&format!("the thread that waits for process {} panicked", self.id()));
         }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end_group();
     }
 }
 
@@ -132,34 +158,58 @@ fn reap(mut child: Child, shared: &Shared, stop: &Stop) {
             Ok(_) | Err(_) => break,
         }
     }
-    let mut status = shared.status.lock();
+    while shared.state.lock().stop_until.is_some_and(|until| Instant::now() < until)
+        && cleanup::has_processes(pid)
+    {
+        std::thread::sleep(LOOK_PERIOD);
+    }
+    let mut state = shared.state.lock();
+    state.was_killed = state.stop_until.is_some() && cleanup::has_processes(pid);
     if let Err(error) = cleanup::kill_group(pid) {
-        eprintln!("kvant: cannot kill process group {}: {error}", child.id());
+        cleanup::complain(&format!("cannot kill process group {}: {error}", child.id()));
     }
     cleanup::wait_for_group(pid);
     cleanup::forget_group(pid);
     // The leader is a zombie: this does not block.
-    *status = Some(child.wait().unwrap_or_default());
-    drop(status);
+    state.status = Some(child.wait().unwrap_or_default());
+    drop(state);
     shared.ended.notify_all();
     stop.end_phase();
 }
 
-/// Spawns on a thread of its own, whose CPUs the child inherits.
+/// Spawns on the calling thread, whose CPUs the child inherits.
 fn spawn(mut command: Command, cpus: &CpuSet) -> io::Result<Child> {
     command.process_group(0);
-    let spawning = || {
-        sched_setaffinity(None, cpus)?;
-        cleanup::register_group(|| {
-            let child = command.spawn()?;
-            let pid = pid_of(&child);
-            Ok((child, pid))
-        })
-    };
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(spawning);
-        thread.join().unwrap_or_else(|_| Err(io::Error::other("the starting thread panicked")))
+    end_with_this_thread(&mut command);
+    sched_setaffinity(None, cpus)?;
+    cleanup::register_group(|| {
+        let child = command.spawn()?;
+        let pid = pid_of(&child);
+        Ok((child, pid))
     })
+}
+
+/// The kernel kills the child when the thread that starts it has ended.
+#[expect(unsafe_code, reason = "what runs between fork and exec has no safe interface")]
+fn end_with_this_thread(command: &mut Command) {
+    let parent = getpid();
+    let set = move || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // The parent may have ended before.
+        if getppid() == Some(parent) { Ok(()) } else { Err(rustix::io::Errno::SRCH.into()) }
+    };
+    // SAFETY: the closure makes two system calls; it takes no lock and allocates nothing.
+    unsafe {
+        command.pre_exec(set);
+    }
+}
+
+/// The same error for another thread.
+fn copy(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::new(error.kind(), error.to_string()),
+    }
 }
 
 fn pid_of(child: &Child) -> Pid {
@@ -213,7 +263,7 @@ impl Bound {
 impl Drop for Bound {
     fn drop(&mut self) {
         if let Err(error) = sched_setaffinity(None, &self.before) {
-            eprintln!("kvant: cannot restore the CPU affinity: {error}");
+            cleanup::complain(&format!("cannot restore the CPU affinity: {error}"));
         }
     }
 }

@@ -2,13 +2,15 @@
 //!
 //! Invariants:
 //! 1. `run.json` is replaced atomically: it is always whole.
-//! 2. An attempt is in `journal.jsonl` only when its files are complete. `load.hlog` is not synced,
-//!    so a power loss may damage it.
-//! 3. A line of the journal that was cut short is dropped when the run is resumed.
+//! 2. An attempt is in `journal.jsonl` only when its files are complete and synced.
+//! 3. One run at a time uses a directory: its lock ends with the process.
+//! 4. A line of the journal that was cut short is dropped when the run is resumed.
 
 use crate::record::{Attempt, FORMAT, Run, VERSION};
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::host;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io::Write;
@@ -17,11 +19,15 @@ use std::path::{Path, PathBuf};
 const PLAN: &str = "plan.toml";
 const RUN: &str = "run.json";
 const JOURNAL: &str = "journal.jsonl";
+/// What is to be removed if the program is killed.
+pub(super) const LEFTOVERS: &str = "cleanup.json";
 
 /// A run directory.
 #[derive(Debug)]
 pub(super) struct RunDir {
     dir: PathBuf,
+    /// The directory, locked.
+    _lock: File,
 }
 
 /// What a run directory says of an earlier run.
@@ -35,10 +41,10 @@ impl RunDir {
     /// Creates the directory for a new run.
     ///
     /// # Errors
-    /// `Invalid` if it is not empty; `Io` and `NoSpace` with the file.
+    /// `Invalid` if it is not empty, or in use; `Io` and `NoSpace` with the file.
     pub(super) fn create(dir: &Path, plan_text: &str) -> Result<RunDir> {
-        let run_dir = RunDir { dir: dir.to_path_buf() };
         fs::create_dir_all(dir).map_err(|error| Error::io("create", dir, error))?;
+        let run_dir = RunDir { dir: dir.to_path_buf(), _lock: lock(dir)? };
         if run_dir.path(RUN).exists() {
             let problem =
                 "there is a run already: choose another directory, or continue it with --resume";
@@ -58,9 +64,9 @@ impl RunDir {
     /// Opens the directory of an earlier run.
     ///
     /// # Errors
-    /// `Invalid` if it holds none; `Unsupported` if a later version wrote it; `Io`.
+    /// `Invalid` if it holds none, or is in use; `Unsupported` if a later version wrote it; `Io`.
     pub(super) fn resume(dir: &Path) -> Result<(RunDir, Earlier)> {
-        let run_dir = RunDir { dir: dir.to_path_buf() };
+        let run_dir = RunDir { dir: dir.to_path_buf(), _lock: lock(dir)? };
         let run = read_run(&run_dir.path(RUN))?;
         let path = run_dir.path(JOURNAL);
         let text = host::read_text(&path).map_err(|error| Error::io("read", &path, error))?;
@@ -152,12 +158,7 @@ impl AttemptDir {
     /// `Io` and `NoSpace` with the file.
     pub(super) fn write(&self, name: &str, contents: &[u8]) -> Result<()> {
         let path = self.path(name);
-        let write = || {
-            let mut file = File::create(&path)?;
-            file.write_all(contents)?;
-            file.sync_data()
-        };
-        write().map_err(|error| Error::io("write", &path, error))
+        fs::write(&path, contents).map_err(|error| Error::io("write", &path, error))
     }
 
     /// Writes `value` as JSON.
@@ -168,13 +169,34 @@ impl AttemptDir {
         self.write(name, &json(value))
     }
 
-    /// Makes the names of the files durable.
+    /// Makes the files durable, then their names and the directory's.
     ///
     /// # Errors
-    /// `Io` with the directory.
+    /// `Io` and `NoSpace` with the file.
     pub(super) fn sync(&self) -> Result<()> {
-        let synced = File::open(&self.dir).and_then(|dir| dir.sync_all());
-        synced.map_err(|error| Error::io("sync", &self.dir, error))
+        let read = |error| Error::io("read", &self.dir, error);
+        for entry in fs::read_dir(&self.dir).map_err(read)? {
+            sync(&entry.map_err(read)?.path())?;
+        }
+        // The directory, that of all attempts, and that of the run.
+        self.dir.ancestors().take(3).try_for_each(sync)
+    }
+}
+
+fn sync(path: &Path) -> Result<()> {
+    let synced = File::open(path).and_then(|file| file.sync_all());
+    synced.map_err(|error| Error::io("sync", path, error))
+}
+
+/// Locks a directory for this process.
+fn lock(dir: &Path) -> Result<File> {
+    let file = File::open(dir).map_err(|error| Error::io("open", dir, error))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(Errno::WOULDBLOCK) => {
+            Err(Error::invalid("another run uses the directory now").with_file(dir))
+        }
+        Err(error) => Err(Error::io("lock", dir, error.into())),
     }
 }
 

@@ -8,6 +8,7 @@
 use super::attempt::{self, Done};
 use super::context::{Context, Problem};
 use super::facts;
+use super::fsync;
 use super::maxima::{Maxima, OfCase};
 use super::progress::Progress;
 use super::stage::Stage;
@@ -51,16 +52,14 @@ pub(super) struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    /// A run with the attempts that there are already.
-    ///
-    /// # Errors
-    /// `Io` and `Invalid` if the results of earlier attempts cannot be read.
+    /// A run with the attempts that there are already. An attempt whose result cannot be read is no
+    /// maximum.
     pub(super) fn new(
         context: &'a Context<'a>,
         run: Run,
         attempts: Vec<Attempt>,
         progress: &'a mut Progress,
-    ) -> Result<Runner<'a>> {
+    ) -> Runner<'a> {
         let mut maxima = Maxima::default();
         for attempt in &attempts {
             let is_disturbed = match &attempt.verdict {
@@ -68,12 +67,14 @@ impl<'a> Runner<'a> {
                 AttemptVerdict::Disturbed(_) => true,
                 AttemptVerdict::Failed(_) | AttemptVerdict::CutShort(_) => continue,
             };
-            if let Some(per_s) = recorded_maximum(context, &run, attempt)? {
-                maxima.add(attempt.case, attempt.repeat, per_s, is_disturbed);
+            match recorded_maximum(context, &run, attempt) {
+                Ok(Some(per_s)) => maxima.add(attempt.case, attempt.repeat, per_s, is_disturbed),
+                Ok(None) => {}
+                Err(error) => progress.line(&format!("attempt {}: {error}", attempt.number)),
             }
         }
         let further_tries = attempts.iter().filter(|attempt| attempt.try_count > 1).count() as u32;
-        Ok(Runner {
+        Runner {
             context,
             run,
             attempts,
@@ -84,7 +85,7 @@ impl<'a> Runner<'a> {
             failures: BTreeMap::new(),
             left_out: BTreeSet::new(),
             estimate: Estimate::default(),
-        })
+        }
     }
 
     /// Runs everything that is missing.
@@ -95,6 +96,7 @@ impl<'a> Runner<'a> {
         self.leave_out_missing();
         let count = self.run.cases.len() * self.run.repeats as usize;
         for repeat in 1..=self.run.repeats {
+            self.measure_fsync(repeat)?;
             for case in self.run.cases.clone() {
                 let number = (repeat as usize - 1) * self.run.cases.len() + case.id + 1;
                 if self.is_done(&case, repeat) || self.left_out.contains(&case.subject) {
@@ -110,16 +112,32 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
+    /// Measures the disk for a repeat, if a subject waits for it.
+    fn measure_fsync(&mut self, repeat: u32) -> Result<()> {
+        let is_known = self.run.fsyncs.iter().any(|facts| facts.repeat == repeat);
+        if is_known || !fsync::is_needed(self.context.plan) {
+            return Ok(());
+        }
+        self.progress.now("measures the fsync of the disk");
+        let facts = fsync::measure(self.context.env, self.context.scratch, repeat, fsync::COUNT)?;
+        self.run.fsyncs.push(facts);
+        self.context.run_dir.write_run(&self.run)
+    }
+
     /// Stops the running subject.
     ///
     /// # Errors
     /// `Io` if it cannot be signalled.
     pub(super) fn end(&mut self) -> Result<()> {
-        self.stage.stop()
+        let stopped = self.stage.stop(self.progress);
+        facts::learn(&mut self.run, &mut self.stage);
+        stopped
     }
 
     fn run_case(&mut self, case: &Case, repeat: u32) -> std::result::Result<(), Problem> {
-        let resolved = self.context.plan.resolve(case)?;
+        let mut resolved = self.context.plan.resolve(case)?;
+        // Otherwise repeats would send the same requests at the same times.
+        resolved.workload.change_seeds(u64::from(repeat - 1));
         let earlier = self.attempts.iter().filter(|attempt| {
             attempt.case == case.id
                 && attempt.repeat == repeat
@@ -165,7 +183,7 @@ impl<'a> Runner<'a> {
         let number = self.attempts.iter().map(|attempt| attempt.number).max().unwrap_or(0) + 1;
         let dir = context.run_dir.attempt(number)?;
         let ready = self.stage.make_ready(context, resolved, self.progress);
-        facts::learn(&mut self.run, &self.stage);
+        facts::learn(&mut self.run, &mut self.stage);
         context.run_dir.write_run(&self.run)?;
         if let Some(running) = self.stage.running().filter(|_| try_count > 1) {
             self.progress.now("waits until the machine is calm");
@@ -202,6 +220,8 @@ impl<'a> Runner<'a> {
             measure_start_ns: done.measure_start_ns.unwrap_or(start_ns),
             start_wall_ms,
             rate_per_s: done.rate_per_s,
+            seed: resolved.workload.seed,
+            notes: self.stage.note().into_iter().chain(done.notes.clone()).collect(),
             verdict: done.verdict.clone(),
         };
         context.run_dir.append(&attempt)?;
@@ -213,10 +233,9 @@ impl<'a> Runner<'a> {
     /// Remembers what an attempt found and says it.
     fn note(&mut self, case: &Case, repeat: u32, done: &Done) {
         let is_disturbed = matches!(done.verdict, AttemptVerdict::Disturbed(_));
-        if let Some(per_s) = done.maximum
-            && (is_disturbed || done.verdict == AttemptVerdict::Valid)
-        {
-            self.maxima.add(case.id, repeat, per_s, is_disturbed);
+        let has_searched = case.kind == PhaseKind::FindMax || done.maximum.is_some();
+        if has_searched && (is_disturbed || done.verdict == AttemptVerdict::Valid) {
+            self.maxima.add(case.id, repeat, done.maximum.unwrap_or(0.0), is_disturbed);
         }
         let failures = self.failures.entry(case.subject.clone()).or_default();
         let result = match &done.verdict {
@@ -326,6 +345,7 @@ impl Done {
             rate_per_s: None,
             maximum: None,
             figures: String::new(),
+            notes: Vec::new(),
             is_final,
         }
     }
@@ -368,7 +388,7 @@ fn changes_data(resolved: &Resolved) -> bool {
     resolved.workload.changes_data || beside.is_some_and(|beside| beside.workload.changes_data)
 }
 
-/// The maximum that an earlier attempt found, from its files.
+/// The maximum that an earlier attempt found, from its files; 0 if no rate holds.
 fn recorded_maximum(context: &Context<'_>, run: &Run, attempt: &Attempt) -> Result<Option<f64>> {
     let Some(case) = run.cases.get(attempt.case) else {
         return Err(Error::invalid(format!("the journal has an unknown case {}", attempt.case)));
@@ -377,10 +397,10 @@ fn recorded_maximum(context: &Context<'_>, run: &Run, attempt: &Attempt) -> Resu
         context.run_dir.path("attempts").join(format!("{:04}", attempt.number)).join("load.json");
     Ok(match case.kind {
         PhaseKind::FindMax => {
-            ResultFile::read(&file)?.find_max.and_then(|found| found.rate_max_per_s)
+            ResultFile::read(&file)?.find_max.map(|found| found.rate_max_per_s.unwrap_or(0.0))
         }
         PhaseKind::Closed | PhaseKind::Command => {
-            ResultFile::read(&file)?.phases.first().map(|phase| phase.rate_achieved_per_s)
+            ResultFile::read(&file)?.phases.first().map(|phase| phase.outcome.rate_good())
         }
         PhaseKind::Hold | PhaseKind::Steps | PhaseKind::Ramp | PhaseKind::Factors => None,
     })

@@ -5,24 +5,29 @@
 //!    wake up.
 //! 2. A case begins on a store as the fill left it, or on an empty one if the plan has no data: a
 //!    store that an attempt has changed is restored before the next attempt.
-//! 3. A store that survives its process is filled once and copied; others, such as those in memory,
+//! 3. A restored store is on the disk before its subject starts: nothing of the copy is written
+//!    while a load is measured.
+//! 4. Data that expire are stored again before they are older than half of their time.
+//! 5. A store that survives its process is filled once and copied; others, such as those in memory,
 //!    are filled again after each start.
 
 use super::context::{Context, Problem, file_name};
-use super::data::{self, Filled};
+use super::data::{self, Filled, Fingerprints};
 use super::progress::Progress;
 use super::subject::{self, Running};
+use super::watch::Used;
 use super::{cleanup, tree, watch};
 use crate::plan::{Resolved, Subject, SubjectKind};
 use kvant_base::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A subject is idle if it uses no more CPU time than this in this time: one tick of the kernel's
-/// account.
+/// A subject is idle if it uses no more CPU time than this in the window, one tick of the kernel's
+/// account, and writes no more than this.
 const IDLE_CPU: Duration = Duration::from_millis(10);
+const IDLE_WRITTEN_BYTES: u64 = 64 << 10;
 const IDLE_WINDOW: Duration = Duration::from_millis(300);
 /// A subject that never rests, such as one that polls, is measured as it is.
 const IDLE_WAIT_MAX: Duration = Duration::from_secs(30);
@@ -34,6 +39,13 @@ pub(super) struct Stage {
     current: Option<Current>,
     /// By subject and data.
     checkpoints: BTreeMap<String, PathBuf>,
+    /// When data were stored that expire, by subject and data.
+    stored_at: BTreeMap<String, Instant>,
+    /// Directories of checkpoints that were made.
+    checkpoint_count: usize,
+    fingerprints: Fingerprints,
+    /// Different data where they should be equal, in words, since that was last noted.
+    pub(super) mismatches: Vec<String>,
     /// Subjects whose preparing commands have been run.
     prepared: BTreeSet<String>,
     /// By subject: the data that its store has, unchanged since they were stored. Of subjects whose
@@ -42,6 +54,8 @@ pub(super) struct Stage {
     /// What was learned, by subject.
     pub(super) filled: BTreeMap<String, Filled>,
     pub(super) software: BTreeMap<String, String>,
+    /// How often a subject had to be killed since that was last noted.
+    pub(super) killed: BTreeMap<String, u32>,
 }
 
 struct Current {
@@ -50,6 +64,8 @@ struct Current {
     name: String,
     running: Running,
     is_changed: bool,
+    /// Whether it came to rest after its start.
+    is_at_rest: bool,
 }
 
 impl Stage {
@@ -57,10 +73,15 @@ impl Stage {
         Stage {
             current: None,
             checkpoints: BTreeMap::new(),
+            stored_at: BTreeMap::new(),
+            checkpoint_count: 0,
+            fingerprints: Fingerprints::default(),
+            mismatches: Vec::new(),
             prepared: BTreeSet::new(),
             stored: BTreeMap::new(),
             filled: BTreeMap::new(),
             software: BTreeMap::new(),
+            killed: BTreeMap::new(),
         }
     }
 
@@ -76,13 +97,14 @@ impl Stage {
     ) -> std::result::Result<(), Problem> {
         let store = store_key(resolved);
         let key = format!("{} {:?} {store}", resolved.subject.name, resolved.subject.kind);
+        self.drop_expiring(resolved, &store)?;
         let is_ready = |current: &Current| {
             current.key == key && !current.is_changed && current.running.end().is_none()
         };
         if self.current.as_ref().is_some_and(is_ready) {
             return Ok(());
         }
-        self.stop()?;
+        self.stop(progress)?;
         let subject = &resolved.subject;
         if !self.prepared.contains(&subject.name) {
             progress.now(&format!("{}: prepares", subject.name));
@@ -98,6 +120,7 @@ impl Stage {
                 progress.now(&format!("{}: restores its data", subject.name));
                 remove(&data_dir)?;
                 tree::copy(&checkpoint, &data_dir)?;
+                sync(&data_dir)?;
                 self.stored.insert(subject.name.clone(), store.clone());
             }
         } else {
@@ -110,15 +133,26 @@ impl Stage {
             && self.stored.get(&subject.name) != Some(&store)
         {
             let filled = data::fill(context, subject, &running, planned, progress)?;
+            self.note_stored(resolved, &running, &filled, progress);
             self.note_filled(subject, filled, progress, "");
             if matches!(subject.kind, SubjectKind::Url(_)) {
                 self.stored.insert(subject.name.clone(), store);
             }
         }
-        wait_until_idle(context, subject, &running, progress);
-        self.current =
-            Some(Current { key, name: subject.name.clone(), running, is_changed: false });
+        // One that stores nothing has no work to finish, and may poll all the time.
+        let is_at_rest =
+            subject.has_fixed_response || wait_until_idle(context, subject, &running, progress);
+        let name = subject.name.clone();
+        self.current = Some(Current { key, name, running, is_changed: false, is_at_rest });
         Ok(())
+    }
+
+    /// What limits the trust in what the running subject does.
+    pub(super) fn note(&self) -> Option<String> {
+        let is_busy = self.current.as_ref().is_some_and(|current| !current.is_at_rest);
+        is_busy.then(|| {
+            format!("the subject did not come to rest within {IDLE_WAIT_MAX:?} after its start")
+        })
     }
 
     /// The subject that [`Stage::make_ready`] started last.
@@ -138,11 +172,24 @@ impl Stage {
     ///
     /// # Errors
     /// `Io` if it cannot be signalled.
-    pub(super) fn stop(&mut self) -> Result<()> {
+    pub(super) fn stop(&mut self, progress: &mut Progress) -> Result<()> {
         match self.current.take() {
-            Some(current) => current.running.stop(),
+            Some(current) => self.stop_running(current.running, &current.name, progress),
             None => Ok(()),
         }
+    }
+
+    fn stop_running(
+        &mut self,
+        running: Running,
+        name: &str,
+        progress: &mut Progress,
+    ) -> Result<()> {
+        if running.stop()? {
+            progress.line(&format!("{name}: did not end after SIGTERM and was killed"));
+            *self.killed.entry(name.to_owned()).or_default() += 1;
+        }
+        Ok(())
     }
 
     /// The filled store of a subject; fills it if there is none.
@@ -163,24 +210,71 @@ impl Stage {
             return Err(Error::invalid("the case has no data").into());
         };
         let (data_dir, checkpoint) =
-            (dir.join("data"), dir.join(format!("filled-{}", self.checkpoints.len())));
+            (dir.join("data"), dir.join(format!("filled-{}", self.checkpoint_count)));
+        self.checkpoint_count += 1;
         self.stored.remove(&subject.name);
         empty(&data_dir)?;
         progress.now(&format!("{}: starts, to store the data", subject.name));
         let running = Running::start(context, subject, &data_dir)?;
         self.note_software(subject, &running);
         let filled = data::fill(context, subject, &running, planned, progress)?;
+        // Stopped in any case: the next start waits again.
         wait_until_idle(context, subject, &running, progress);
-        running.stop()?;
+        self.note_stored(resolved, &running, &filled, progress);
+        self.stop_running(running, &subject.name, progress)?;
         remove(&checkpoint)?;
         // The first copy says how copies are made here.
         fs::rename(&data_dir, &checkpoint)
             .map_err(|error| Error::io("rename", &data_dir, error))?;
         let how = tree::copy(&checkpoint, &data_dir)?;
+        sync(&data_dir)?;
         self.note_filled(subject, filled, progress, &format!(", copied {}", how.words()));
         self.stored.insert(subject.name.clone(), store.to_owned());
         self.checkpoints.insert(key, checkpoint.clone());
         Ok(checkpoint)
+    }
+
+    /// Forgets data of a case that would soon expire, with their copy.
+    fn drop_expiring(&mut self, resolved: &Resolved, store: &str) -> Result<()> {
+        let Some(ttl_s) = resolved.data.as_ref().and_then(|data| data.ttl_s) else {
+            return Ok(());
+        };
+        let name = &resolved.subject.name;
+        let key = format!("{name} {store}");
+        let age = self.stored_at.get(&key).map(Instant::elapsed);
+        if age.is_none_or(|age| age < Duration::from_secs(ttl_s) / 2) {
+            return Ok(());
+        }
+        self.stored_at.remove(&key);
+        self.stored.remove(name);
+        if let Some(current) = self.current.as_mut().filter(|current| current.name == *name) {
+            current.is_changed = true;
+        }
+        match self.checkpoints.remove(&key) {
+            Some(checkpoint) => remove(&checkpoint),
+            None => Ok(()),
+        }
+    }
+
+    fn note_stored(
+        &mut self,
+        resolved: &Resolved,
+        running: &Running,
+        filled: &Filled,
+        progress: &mut Progress,
+    ) {
+        let name = &resolved.subject.name;
+        if resolved.data.as_ref().is_some_and(|data| data.ttl_s.is_some()) {
+            self.stored_at.insert(format!("{name} {}", store_key(resolved)), Instant::now());
+        }
+        if !running.is_kvant {
+            return;
+        }
+        let data = format!("{:?}", resolved.data);
+        if let Some(mismatch) = self.fingerprints.add(&data, name, &filled.fingerprint) {
+            progress.line(&format!("the data differ: {mismatch}"));
+            self.mismatches.push(mismatch);
+        }
     }
 
     fn note_filled(
@@ -235,24 +329,50 @@ fn keeps_data(subject: &Subject) -> bool {
     }
 }
 
-fn wait_until_idle(
+/// Waits until a subject has done what it deferred, and returns whether it has, as far as is known.
+pub(super) fn wait_until_idle(
     context: &Context<'_>,
     subject: &Subject,
     running: &Running,
     progress: &mut Progress,
-) {
+) -> bool {
     let until = Instant::now() + IDLE_WAIT_MAX;
-    let cpu_ns = || watch::cpu_ns(&context.options.proc, &running.watched);
-    let Some(mut before_ns) = cpu_ns() else { return };
+    let used = || watch::used(&context.options.proc, &running.watched);
     progress.now(&format!("{}: comes to rest", subject.name));
-    while Instant::now() < until && !context.stop.is_requested() && running.end().is_none() {
-        context.stop.pause(IDLE_WINDOW);
-        let Some(now_ns) = cpu_ns() else { return };
-        if Duration::from_nanos(now_ns.saturating_sub(before_ns)) <= IDLE_CPU {
-            return;
+    comes_to_rest(used, || {
+        let goes_on =
+            Instant::now() < until && !context.stop.is_requested() && running.end().is_none();
+        if goes_on {
+            context.stop.pause(IDLE_WINDOW);
         }
-        before_ns = now_ns;
+        goes_on
+    })
+}
+
+/// Whether a use, if it is known, hardly grows during a wait before `waits` ends the waits.
+fn comes_to_rest(used: impl Fn() -> Option<Used>, mut waits: impl FnMut() -> bool) -> bool {
+    let Some(mut before) = used() else { return true };
+    while waits() {
+        let Some(now) = used() else { return true };
+        if is_idle(before, now) {
+            return true;
+        }
+        before = now;
     }
+    false
+}
+
+/// Whether a subject rested in the window between two accounts.
+fn is_idle(before: Used, now: Used) -> bool {
+    let cpu = Duration::from_nanos(now.cpu_ns.saturating_sub(before.cpu_ns));
+    let written_bytes = now.written_bytes.saturating_sub(before.written_bytes);
+    cpu <= IDLE_CPU && written_bytes <= IDLE_WRITTEN_BYTES
+}
+
+/// Writes everything of the directory's file system to the disk.
+fn sync(dir: &Path) -> Result<()> {
+    let synced = File::open(dir).and_then(|dir| Ok(rustix::fs::syncfs(dir)?));
+    synced.map_err(|error| Error::io("sync", dir, error))
 }
 
 fn empty(dir: &Path) -> Result<()> {
@@ -263,3 +383,6 @@ fn empty(dir: &Path) -> Result<()> {
 fn remove(dir: &Path) -> Result<()> {
     cleanup::remove_dir(dir).map_err(|error| Error::io("remove", dir, error))
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,8 +20,9 @@ struct Shared {
 #[derive(Default)]
 struct State {
     is_requested: bool,
-    /// Loads of the current phase.
-    stoppers: Vec<Stopper>,
+    /// Loads of the current phase, with the numbers of their guards.
+    stoppers: Vec<(u64, Stopper)>,
+    attached_count: u64,
 }
 
 impl Default for Stop {
@@ -38,7 +39,7 @@ impl Stop {
     pub fn request(&self) {
         let mut state = self.0.state.lock();
         state.is_requested = true;
-        state.stoppers.iter().for_each(Stopper::stop);
+        state.stoppers.iter().for_each(|(_, stopper)| stopper.stop());
         self.0.changed.notify_all();
     }
 
@@ -50,7 +51,7 @@ impl Stop {
     /// Ends the current phase only.
     pub(super) fn end_phase(&self) {
         let state = self.0.state.lock();
-        state.stoppers.iter().for_each(Stopper::stop);
+        state.stoppers.iter().for_each(|(_, stopper)| stopper.stop());
         self.0.changed.notify_all();
     }
 
@@ -60,8 +61,10 @@ impl Stop {
         if state.is_requested {
             stopper.stop();
         }
-        state.stoppers.push(stopper);
-        Attached(self.clone())
+        state.attached_count += 1;
+        let number = state.attached_count;
+        state.stoppers.push((number, stopper));
+        Attached { stop: self.clone(), number }
     }
 
     /// Waits, but not longer than until the run or the phase is to end.
@@ -77,11 +80,14 @@ impl Stop {
     }
 }
 
-/// Detaches the loads of a phase.
-pub(super) struct Attached(Stop);
+/// Detaches a load when dropped.
+pub(super) struct Attached {
+    stop: Stop,
+    number: u64,
+}
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        self.0.0.state.lock().stoppers.clear();
+        self.stop.0.state.lock().stoppers.retain(|(number, _)| *number != self.number);
     }
 }

@@ -86,14 +86,14 @@ impl Running {
         }
     }
 
-    /// Ends it, if it was started by us.
+    /// Ends it, if it was started by us. Returns whether it had to be killed.
     ///
     /// # Errors
     /// `Io` if it cannot be signalled.
-    pub(super) fn stop(self) -> Result<()> {
+    pub(super) fn stop(self) -> Result<bool> {
         match self.process {
             Some(process) => process.stop(STOP_WAIT_MAX),
-            None => Ok(()),
+            None => Ok(false),
         }
     }
 }

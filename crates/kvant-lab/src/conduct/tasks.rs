@@ -1,7 +1,7 @@
 //! What an attempt runs: phases with rates, or a search.
 
 use super::maxima::{Maxima, OfCase};
-use crate::plan::{MaximumOf, PhaseTask, Resolved};
+use crate::plan::{Beside, MaximumOf, PhaseTask, PlannedRate, Resolved};
 use kvant_load::{Phase, Rate};
 use std::time::Duration;
 
@@ -68,6 +68,12 @@ pub(super) fn task(order: &Order<'_>) -> Result<Task, String> {
             Ok(Task::Phases(phases))
         }
     }
+}
+
+/// The load beside that of a case, with a fixed rate if it has one; otherwise why it cannot be run.
+pub(super) fn beside(order: &Order<'_>, planned: &Beside) -> Result<Beside, String> {
+    let rate = planned.rate.as_ref().map(|rate| order.maxima.rate(rate, &order.of_case));
+    Ok(Beside { rate: rate.transpose()?.map(PlannedRate::Fixed), ..planned.clone() })
 }
 
 impl Task {

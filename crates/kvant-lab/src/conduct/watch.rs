@@ -145,15 +145,26 @@ impl Sampler {
     }
 }
 
-/// CPU time of the watched processes, as far as it is known.
-pub(super) fn cpu_ns(proc: &ProcFs, watched: &Watched) -> Option<u64> {
+/// What the watched processes used, as far as it is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Used {
+    pub(super) cpu_ns: u64,
+    /// To disks; 0 if the kernel does not say it.
+    pub(super) written_bytes: u64,
+}
+
+/// What the watched processes have used until now, if it is known.
+pub(super) fn used(proc: &ProcFs, watched: &Watched) -> Option<Used> {
     let pids = match watched {
         Watched::Group(leader) => proc.group_members(*leader),
         Watched::Processes(pids) => pids.clone(),
         Watched::Nothing => Vec::new(),
     };
     let uses: Vec<_> = pids.iter().filter_map(|pid| proc.process_use(*pid)).collect();
-    (!uses.is_empty()).then(|| uses.iter().map(|one| one.cpu_ns).sum())
+    (!uses.is_empty()).then(|| Used {
+        cpu_ns: uses.iter().map(|one| one.cpu_ns).sum(),
+        written_bytes: uses.iter().filter_map(|one| one.written_bytes).sum(),
+    })
 }
 
 /// CPU time of this program, and of the external generators that it has awaited.

@@ -167,9 +167,10 @@ impl Plan {
         if case.cell.len() != self.sweep.len() {
             return Err(stranger("cell", &case.cell.join(", ")));
         }
+        resolved.phase.is_profiled |= resolved.subject.is_profiled;
         resolved.data = self.data_of(&resolved.subject, &resolved.workload).cloned();
         resolved.workload.requests = resolved.subject.requests_of(&resolved.workload).clone();
-        // A search takes longer than any warm-up, and would repeat it before each step.
+        // A search would repeat it before each step.
         if resolved.phase.task != PhaseTask::FindMax {
             resolved.phase.warmup = resolved.phase.warmup.max(resolved.subject.warmup_min);
         }
@@ -268,13 +269,30 @@ impl PhaseTask {
             PhaseTask::Factors(_) => return vec![&MaximumOf::Own],
             PhaseTask::FindMax | PhaseTask::Closed => Vec::new(),
         };
-        rates
-            .into_iter()
-            .filter_map(|rate| match rate {
-                PlannedRate::Share { of, .. } | PlannedRate::AtMost { of, .. } => Some(of),
-                PlannedRate::Fixed(_) => None,
-            })
-            .collect()
+        rates.into_iter().filter_map(PlannedRate::maximum).collect()
+    }
+}
+
+impl PlannedRate {
+    /// The maximum that it is a share of.
+    pub(super) fn maximum(&self) -> Option<&MaximumOf> {
+        match self {
+            PlannedRate::Share { of, .. } | PlannedRate::AtMost { of, .. } => Some(of),
+            PlannedRate::Fixed(_) => None,
+        }
+    }
+}
+
+impl Workload {
+    /// Adds to all of its seeds.
+    pub(crate) fn change_seeds(&mut self, by: u64) {
+        self.seed = self.seed.wrapping_add(by);
+        if let Requests::Native(config) = &mut self.requests {
+            config.seed = config.seed.wrapping_add(by);
+        }
+        if let Some(beside) = &mut self.beside {
+            beside.workload.change_seeds(by);
+        }
     }
 }
 

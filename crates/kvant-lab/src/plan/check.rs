@@ -50,14 +50,19 @@ fn maxima(plan: &Plan, places: &Places, report: &Report) {
     for (index, phase) in plan.phases.iter().enumerate() {
         // A phase with problems of its own has no place.
         let Some(&at) = places.phases.get(index) else { return };
+        let workloads = || plan.workloads.iter().filter(|workload| phase.is_for(workload));
         for of in phase.task.maxima() {
-            let workloads = plan.workloads.iter().filter(|workload| phase.is_for(workload));
-            for workload in workloads {
-                if let Some(sentence) = missing_maximum(plan, index, phase, workload, of) {
-                    report.refuse(at, sentence);
-                    break;
-                }
+            let missing = |workload| missing_maximum(plan, index, phase, workload, of);
+            if let Some(sentence) = workloads().find_map(missing) {
+                report.refuse(at, sentence);
             }
+        }
+        for workload in workloads() {
+            let beside =
+                workload.beside.iter().filter_map(|beside| beside.rate.as_ref()?.maximum());
+            beside
+                .filter_map(|of| missing_maximum(plan, index, phase, workload, of))
+                .for_each(|sentence| report.refuse(at, sentence));
         }
     }
 }

@@ -90,9 +90,11 @@ pub struct Subject {
     /// Stores the data instead of HTTP requests; empty: HTTP requests do. In its arguments `{port}`
     /// and `{keys}` are replaced.
     pub fill_command: Vec<String>,
-    /// The shortest warm-up of phases that do not search, for a server that compiles itself.
-    /// [`Plan::resolve`] applies it.
+    /// The shortest warm-up, for a server that compiles itself. [`Plan::resolve`] applies it to
+    /// phases that do not search; a search warms up before its first step.
     pub warmup_min: Duration,
+    /// Whether all its phases are recorded by its profiler. [`Plan::resolve`] applies it.
+    pub is_profiled: bool,
     /// Requests in place of those of the workload with that name, for a server that speaks another
     /// protocol. [`Plan::resolve`] applies them.
     pub requests: Vec<(String, Requests)>,
@@ -152,10 +154,14 @@ pub struct Workload {
     pub thread_count: usize,
     /// Distribution of the planned times.
     pub arrival: Arrival,
+    /// Seed of arrivals and scripts; native requests have their own.
+    pub seed: u64,
     /// Statuses over 399 that count as success.
     pub ok_statuses: StatusSet,
     /// Deadline of a request.
     pub timeout: Duration,
+    /// How long before the next request is due threads of the generator stop to sleep.
+    pub spin: Duration,
     /// Load that runs at the same time and is measured on its own.
     pub beside: Option<Box<Beside>>,
     /// Whether it changes the data, so that they are restored before another workload.
@@ -169,9 +175,12 @@ pub struct Workload {
 pub struct Beside {
     /// Its requests, connections and threads. Its own `beside` is `None`.
     pub workload: Workload,
-    /// Requests per second; 0 for a closed loop; `None`: an idle crowd, which sends one request on
-    /// each connection and is silent afterwards.
-    pub rate_per_s: Option<f64>,
+    /// Its rate; 0 for a closed loop; `None`: an idle crowd, which sends one request on each
+    /// connection and is silent afterwards.
+    pub rate: Option<PlannedRate>,
+    /// Connections of an idle crowd that send an endless head, a byte per second, and are opened
+    /// again when the server closes them.
+    pub slow_head_count: usize,
 }
 
 /// What makes requests.

@@ -1,13 +1,13 @@
-//! The short form of a plan: the same experiment in two minutes, to see that it works and what its
-//! report looks like. Its figures are no measurements.
+//! The short form of a plan: the same experiment in two minutes, or in the time that is given, to
+//! see that it works and what its report looks like. Its figures are no measurements.
 
 use super::cases::VALUE_BYTES;
 use super::{Data, PhaseTask, Plan, Requests, Workload};
 use kvant_load::workload::{KeyBytes, ValueBytes, WorkloadConfig};
 use std::time::Duration;
 
-/// The estimate that a short form keeps below. Two minutes are promised.
-const BUDGET: Duration = Duration::from_secs(75);
+/// What the estimate may take of the given time.
+const EXPECTED_PART: f64 = 0.62;
 /// Most keys ...
 const KEYS_MAX: u64 = 50_000;
 /// ... and bytes of keys and values.
@@ -50,11 +50,15 @@ impl Level {
 }
 
 impl Plan {
-    /// A form that takes less than two minutes: fewer keys, shorter phases, no repeats, fewer
-    /// values; as a last resort it leaves workloads out. [`Plan::shortened`] says what was done.
-    /// Equal plans have equal short forms.
+    /// Within which the short form ends, unless another time is given.
+    pub const QUICK: Duration = Duration::from_secs(120);
+
+    /// A form that takes less than a time: fewer keys, shorter phases, no repeats, fewer values; as
+    /// a last resort it leaves workloads out. [`Plan::shortened`] says what was done. Equal plans
+    /// have equal short forms.
     #[must_use]
-    pub fn quick(&self) -> Plan {
+    pub fn quick(&self, within: Duration) -> Plan {
+        let budget = within.mul_f64(EXPECTED_PART);
         let mut plan = self.clone();
         let mut said = Vec::new();
         if plan.repeats > 1 {
@@ -69,13 +73,13 @@ impl Plan {
             of_level.shorten_phases(level, &mut said);
             of_level.shorten_values(level.values, &mut said);
             short = (of_level, said);
-            if short.0.expected_duration() <= BUDGET {
+            if short.0.expected_duration() <= budget {
                 break;
             }
         }
         let (mut plan, of_level) = short;
         said.extend(of_level);
-        plan.drop_workloads(&mut said);
+        plan.drop_workloads(budget, &mut said);
         plan.shortened = said;
         plan
     }
@@ -99,7 +103,7 @@ impl Plan {
                 shorten_keys(config, swept_bytes);
                 config.key_count = config.key_count.min(stored.unwrap_or(u64::MAX));
             });
-            let crowd = workload.beside.as_deref_mut().filter(|beside| beside.rate_per_s.is_none());
+            let crowd = workload.beside.as_deref_mut().filter(|beside| beside.rate.is_none());
             if let Some(crowd) = crowd {
                 let count = &mut crowd.workload.connection_count;
                 if *count > CROWD_MAX {
@@ -107,6 +111,7 @@ impl Plan {
                         "The idle crowd beside {} has {CROWD_MAX} connections instead of {count}.",
                         workload.name
                     ));
+                    crowd.slow_head_count = crowd.slow_head_count * CROWD_MAX / *count;
                     *count = CROWD_MAX;
                 }
             }
@@ -164,9 +169,9 @@ impl Plan {
     }
 
     /// Leaves out the last workloads until the rest fits, and subjects without a case.
-    fn drop_workloads(&mut self, said: &mut Vec<String>) {
+    fn drop_workloads(&mut self, budget: Duration, said: &mut Vec<String>) {
         let mut dropped = Vec::new();
-        while self.workloads.len() > 1 && self.expected_duration() > BUDGET {
+        while self.workloads.len() > 1 && self.expected_duration() > budget {
             dropped.extend(self.workloads.pop().map(|workload| workload.name));
         }
         if !dropped.is_empty() {

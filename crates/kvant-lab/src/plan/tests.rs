@@ -1,3 +1,4 @@
+mod known;
 mod problems;
 mod schema;
 mod shipped;
@@ -223,12 +224,18 @@ fn a_workload_inherits_keys_and_values_and_may_start_empty() {
         beside = { kind = "put", rate = "1k", connections = 2 }
         [workload.crowd]
         kind = "get"
-        beside = { kind = "get", idle = true, connections = 9900 }
+        beside = { kind = "get", idle = true, connections = 9900, slow-heads = 990 }
+        [workload.get-beside-half]
+        kind = "get"
+        beside = { kind = "get", rate = "50% of get-half" }
+        [phase]
+        max = { closed = true, workloads = ["get-half"] }
+        held = "1k"
         "#,
     );
     let data = plan.data.as_ref().unwrap();
     assert_eq!((data.deleted_part, data.ttl_s), (0.25, Some(3_600)));
-    let [put, get, crowd] = &plan.workloads[..] else { panic!() };
+    let [put, get, crowd, half] = &plan.workloads[..] else { panic!() };
     let Requests::Native(config) = &put.requests else { panic!() };
     assert_eq!((config.key_count, config.value_bytes.max()), (10_000, 100));
     assert!(plan.resolve(&plan.cases()[0]).unwrap().data.is_none());
@@ -237,11 +244,13 @@ fn a_workload_inherits_keys_and_values_and_may_start_empty() {
     // The load beside it puts.
     assert!(get.changes_data);
     assert!(!crowd.changes_data);
-    let besides = [get, crowd].map(|workload| {
+    let besides = [get, crowd, half].map(|workload| {
         let beside = workload.beside.as_deref().unwrap();
-        (beside.rate_per_s, beside.workload.connection_count)
+        (beside.rate.clone(), beside.workload.connection_count, beside.slow_head_count)
     });
-    assert_eq!(besides, [(Some(1_000.0), 2), (None, 9_900)]);
+    let share = PlannedRate::Share { part: 0.5, of: MaximumOf::Workload("get-half".to_owned()) };
+    let fixed = PlannedRate::Fixed(1_000.0);
+    assert_eq!(besides, [(Some(fixed), 2, 0), (None, 9_900, 990), (Some(share), 1, 0)]);
 }
 
 #[test]
@@ -266,7 +275,7 @@ fn known_figures_are_a_row_each() {
 fn the_short_form_of_any_plan_fits_and_says_what_it_did() {
     let text = format!("repeats = 5\n{SWEPT}");
     let plan = plan(&text);
-    let quick = plan.quick();
+    let quick = plan.quick(Plan::QUICK);
     assert!(plan.expected_duration() > Duration::from_secs(600), "{:?}", plan.expected_duration());
     assert!(
         quick.expected_duration() < Duration::from_secs(100),
@@ -276,24 +285,63 @@ fn the_short_form_of_any_plan_fits_and_says_what_it_did() {
     assert_eq!(quick.repeats, 1);
     assert!(quick.shortened.len() >= 3, "{:?}", quick.shortened);
     assert_eq!(quick.shortened[0], "Each case is run once instead of 5 times.");
-    assert_eq!(names(&quick.cases()), names(&plan.quick().cases()));
+    assert_eq!(names(&quick.cases()), names(&plan.quick(Plan::QUICK).cases()));
     for case in quick.cases() {
         quick.resolve(&case).unwrap();
     }
     let gigantic = super::tests::plan(
         "[sweep]\nworkers = [1,2,3,4,5,6,7,8]\nselectors = [1,2,3,4,5,6,7,8]\nqueue-capacity = [1,2,3,4,5,6,7,8]",
     );
-    assert!(gigantic.quick().expected_duration() < Duration::from_secs(100));
+    assert!(gigantic.quick(Plan::QUICK).expected_duration() < Duration::from_secs(100));
     // A plan that is short already is as it was.
     let short = super::tests::plan(
         "repeats = 1\ndata = false\n[workload]\nstatus = \"status\"\n[phase]\nheld = { rate = \"1k\", duration = \"2s\", warmup = \"0s\" }",
     );
-    assert_eq!(short.quick().shortened, Vec::<String>::new());
+    assert_eq!(short.quick(Plan::QUICK).shortened, Vec::<String>::new());
 }
 
 #[test]
 fn the_short_form_bounds_the_bytes_of_the_data() {
     let plan = plan("data = { keys = \"1M\" }\n[sweep]\nvalue-bytes = [10, \"64KiB\"]");
-    let keys = plan.quick().data.unwrap().workload.key_count;
+    let keys = plan.quick(Plan::QUICK).data.unwrap().workload.key_count;
     assert!((900..=1_024).contains(&keys), "{keys}");
+}
+
+#[test]
+fn a_subject_that_is_profiled_is_recorded_in_all_its_phases() {
+    let plan = plan(
+        r#"
+        [subject.off]
+        serve = { sync = "os" }
+        [subject.recorded]
+        serve = { sync = "os" }
+        profile = true
+        [workload]
+        get = { connections = 1, spin = "always" }
+        [phase]
+        held = "1k"
+        "#,
+    );
+    let resolved: Vec<Resolved> =
+        plan.cases().iter().map(|case| plan.resolve(case).unwrap()).collect();
+    let recorded: Vec<bool> = resolved.iter().map(|case| case.phase.is_profiled).collect();
+    assert_eq!(recorded, [false, true]);
+    assert_eq!(resolved[0].workload.spin, kvant_load::config::SPIN_ALWAYS);
+}
+
+#[test]
+fn a_share_of_a_load_beside_needs_a_maximum_before_it() {
+    let text = r#"
+        [workload]
+        get = {}
+        get-beside = { kind = "get", beside = { kind = "put", rate = "200% of get" } }
+        [phase]
+        held = { rate = 100, workloads = ["get-beside"] }
+        max = { closed = true, workloads = ["get"] }
+    "#;
+    let plan = Plan::parse(text, Path::new("t.toml"));
+    assert!(plan.is_ok(), "{plan:?}");
+    let text = text.replace("max = { closed = true", "max = { rate = 100");
+    let problem = Plan::parse(&text, Path::new("t.toml")).unwrap_err().to_string();
+    assert!(problem.contains("a share of a maximum that no phase before it finds"), "{problem}");
 }

@@ -7,6 +7,8 @@ import { amount } from '../front/format.js';
 import { Chart, axis, decadeAxis, joined, line, onPlot, seriesColor, shortNumber, tooltipHooks } from './chart.js';
 import { cellParts, onLanguageChange, said, say, sayText } from './say.js';
 
+// Rates up to this many times the least of them are one place of a line.
+const SAME_RATE = 1.02;
 const PERCENTILES = [
   { field: 'p50_ns', name: 'p50', width: 1.5, dash: [2, 3] },
   { field: 'p99_ns', name: 'p99', width: 2.5 },
@@ -88,11 +90,20 @@ export class Curves {
     byId('curve-legend').replaceChildren(...names, ...styles, element('span', {}, '\u25cf ', say('held')), element('span', {}, '\u2715 ', say('failed')));
   }
 
-  // Points of a closed loop have no offered rate: they stand at what they achieved.
+  // A line through the medians of points of about the same rate, such as those of repeats. Points of
+  // a closed loop have no offered rate: they stand at what they achieved.
   table(curve, field) {
     const x = (point) => point.offered_per_s || point.achieved_per_s;
-    const points = [...curve.points].sort((a, b) => x(a) - x(b));
-    return [points.map(x), points.map((point) => point[field] || null)];
+    const groups = [];
+    for (const point of [...curve.points].sort((a, b) => x(a) - x(b))) {
+      if (groups.length > 0 && x(point) <= x(groups.at(-1)[0]) * SAME_RATE) {
+        groups.at(-1).push(point);
+      } else {
+        groups.push([point]);
+      }
+    }
+    const median = (values) => values.sort((a, b) => a - b)[values.length >> 1];
+    return [groups.map((group) => median(group.map(x))), groups.map((group) => median(group.map((point) => point[field])) || null)];
   }
 
   makeLatency() {

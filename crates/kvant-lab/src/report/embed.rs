@@ -147,8 +147,6 @@ fn offset_us(report: &Report, line: &TimeLine, recording: &Recording) -> i64 {
     else {
         return 0;
     };
-    let since_start_ns =
-        i128::from(recording.facts.started_wall_ns) - i128::from(attempt.start_wall_ms) * 1_000_000;
-    let offset_ns = i128::from(attempt.start_ns) + since_start_ns - i128::from(line.start_ns);
-    i64::try_from(offset_ns / 1_000).unwrap_or(0)
+    let begin_ns = attempt.monotonic_ns(recording.facts.started_wall_ns);
+    begin_ns.saturating_sub_unsigned(line.start_ns) / 1_000
 }

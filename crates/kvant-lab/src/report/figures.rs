@@ -7,37 +7,51 @@ use crate::model::{Comparison, Figures, Measured, OpFigures, Report};
 /// The percentiles of the table.
 const PERCENTILES: [&str; 5] = ["p50", "p90", "p99", "p99.9", "max"];
 
-/// The figures of all cases.
+type Of = fn(&Figures) -> Option<&Measured>;
+/// A column: word, figure, unit.
+type Cost = (&'static str, Of, fn(f64) -> String);
+
+const COSTS: [Cost; 7] = [
+    ("cpu", |figures| figures.cpu_per_request_ns.as_ref(), time),
+    ("cpu_later", |figures| figures.cpu_with_later_work_ns.as_ref(), time),
+    ("generator", |figures| figures.generator_cpu_per_request_ns.as_ref(), time),
+    ("memory", |figures| figures.rss_max_bytes.as_ref(), bytes),
+    ("disk", |figures| figures.disk_written_per_request_bytes.as_ref(), bytes),
+    ("amplification", |figures| figures.write_amplification.as_ref(), number),
+    ("switches", |figures| figures.switches_per_request.as_ref(), number),
+];
+
+/// The figures of all cases. Costs that no case has are left out.
 pub(super) fn figures(report: &Report, words: &Words) -> String {
     if report.figures.is_empty() {
         return String::new();
     }
-    let mut heads = vec![
-        ("words", words.say("case")),
-        ("", words.say("figures.planned")),
-        ("", words.say("figures.achieved")),
-        ("", words.say("figures.errors")),
-    ];
+    let has_cost = |of: Of| report.figures.iter().any(|figures| of(figures).is_some());
+    let costs: Vec<_> = COSTS.into_iter().filter(|(_, of, _)| has_cost(*of)).collect();
+    let mut heads = vec![("words", words.say("case"))];
+    let rates = ["planned", "achieved", "goodput", "errors"];
+    heads.extend(rates.map(|name| ("", words.say(&format!("figures.{name}")))));
     heads.extend(PERCENTILES.map(|name| ("", name.to_owned())));
-    let others = ["cpu", "cpu_later", "memory", "disk", "amplification", "switches", "repeats"];
-    heads.extend(others.map(|name| ("", words.say(&format!("figures.{name}")))));
-    let rows: Vec<String> =
-        report.figures.iter().map(|figures| row(report, figures, words)).collect();
+    let names = costs.iter().map(|(name, _, _)| *name).chain(["repeats"]);
+    heads.extend(names.map(|name| ("", words.say(&format!("figures.{name}")))));
+    let row = |figures: &Figures| {
+        let cells = costs.iter().map(|(_, of, show)| cell(of(figures), show));
+        row(report, figures, &cells.collect::<String>(), words)
+            + &operations(figures, costs.len() + 1)
+    };
+    let rows: Vec<String> = report.figures.iter().map(row).collect();
     let filter = "<div class=\"toolbar scripted\" id=\"figure-tools\" hidden></div>\n";
     let content = note("figures.note", words) + filter + &table("tall", &heads, &rows);
     section("figures", words, &content)
 }
 
-fn row(report: &Report, figures: &Figures, words: &Words) -> String {
+fn row(report: &Report, figures: &Figures, costs: &str, words: &Words) -> String {
     let case = report.case(figures.case);
-    let percentiles = PERCENTILES.map(|name| {
-        let found = figures.response_ns.iter().find(|(known, _)| known == name);
-        cell(found.map(|(_, measured)| measured), time)
+    let percentiles = PERCENTILES.map(|name| cell(response(figures, name), time));
+    let dropped = [(figures.disturbed, "disturbed"), (figures.failed, "failed")];
+    let dropped = dropped.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| {
+        format!("<small>{count} {}</small>", words.say(&format!("figures.{what}")))
     });
-    let disturbed = match figures.disturbed {
-        0 => String::new(),
-        count => format!("<small>{count} {}</small>", words.say("figures.disturbed")),
-    };
     // A search has no figures of its own row: its table of maxima has the anchor.
     let has_anchor = !report.maxima.iter().any(|maximum| maximum.case == figures.case);
     let id = if has_anchor && figures.step.is_empty() {
@@ -52,41 +66,57 @@ fn row(report: &Report, figures: &Figures, words: &Words) -> String {
     let cells = [
         planned,
         cell(Some(&figures.achieved_per_s), number),
+        cell(Some(&figures.goodput_per_s), number),
         cell(Some(&figures.errors_part), percent),
         percentiles.concat(),
-        cell(figures.cpu_per_request_ns.as_ref(), time),
-        cell(figures.cpu_with_later_work_ns.as_ref(), time),
-        cell(figures.rss_max_bytes.as_ref(), bytes),
-        cell(figures.disk_written_per_request_bytes.as_ref(), bytes),
-        cell(figures.write_amplification.as_ref(), number),
-        cell(figures.switches_per_request.as_ref(), number),
+        costs.to_owned(),
     ];
-    let main = format!(
-        "<tr{id} data-case=\"{}\"><td class=\"words name\">{}</td>{}<td>{}{disturbed}</td></tr>\n",
+    let statuses = match figures.ops.as_slice() {
+        [only] => statuses(only),
+        _ => String::new(),
+    };
+    format!(
+        "<tr{id} data-case=\"{}\"><td class=\"words name\">{}{statuses}</td>{}<td>{}{}</td></tr>\n",
         figures.case,
         case_text(report, case, &figures.step),
         cells.concat(),
-        figures.attempts.len()
-    );
-    main + &figures.ops.iter().map(operation).collect::<String>()
+        figures.attempts.len(),
+        dropped.collect::<String>()
+    )
 }
 
-/// An operation of a mixed workload, below its case.
-fn operation(operation: &OpFigures) -> String {
-    let statuses = operation
-        .statuses
-        .iter()
-        .map(|(status, count)| format!("{status}: {}", number(*count as f64)));
-    format!(
-        "<tr class=\"part\"><td class=\"words name\">{}<small>{}</small></td><td></td>{}<td></td>{}<td></td>{}{}\
-         <td colspan=\"8\"></td></tr>\n",
-        escape(&operation.name),
-        escape(&statuses.collect::<Vec<_>>().join(", ")),
-        cell(Some(&operation.achieved_per_s), number),
-        cell(Some(&operation.p50_ns), time),
-        cell(Some(&operation.p99_ns), time),
-        cell(Some(&operation.p999_ns), time),
-    )
+fn response<'a>(figures: &'a Figures, name: &str) -> Option<&'a Measured> {
+    let found = figures.response_ns.iter().find(|(known, _)| known == name);
+    found.map(|(_, measured)| measured)
+}
+
+fn statuses(operation: &OpFigures) -> String {
+    let statuses = operation.statuses.iter();
+    let parts = statuses.map(|(status, count)| format!("{status}: {}", number(*count as f64)));
+    format!("<small>{}</small>", escape(&parts.collect::<Vec<_>>().join(", ")))
+}
+
+/// The operations of a mixed workload, below their case. Percentiles that are the generator's are
+/// so for each of them. `rest` is the number of columns after the percentiles.
+fn operations(figures: &Figures, rest: usize) -> String {
+    if figures.ops.len() < 2 {
+        return String::new();
+    }
+    let row = |operation: &OpFigures| {
+        let of = |name: &str, measured| cell(response(figures, name).map(|_| measured), time);
+        format!(
+            "<tr class=\"part\"><td class=\"words name\">{}{}</td><td></td>{}<td></td><td></td>\
+             {}<td></td>{}{}<td colspan=\"{}\"></td></tr>\n",
+            escape(&operation.name),
+            statuses(operation),
+            cell(Some(&operation.achieved_per_s), number),
+            of("p50", &operation.p50_ns),
+            of("p99", &operation.p99_ns),
+            of("p99.9", &operation.p999_ns),
+            rest + 1
+        )
+    };
+    figures.ops.iter().map(row).collect()
 }
 
 /// Ratios between servers, each drawn on an axis from a half to the double.
@@ -99,15 +129,24 @@ pub(super) fn comparisons(report: &Report, words: &Words) -> String {
         ("words", words.say("case")),
         ("words", words.say("comparisons.figure")),
         ("", words.say("comparisons.ratio")),
+        ("", words.say("comparisons.repeats")),
         ("words axis", "<span>\u{bd}</span><span>1</span><span>2</span>".to_owned()),
         ("words", String::new()),
     ];
     let rows = report.comparisons.iter().map(|comparison| {
         let where_ = cell_text(report, &comparison.cell);
-        let Measured { median, min, max, .. } = comparison.ratio;
+        let Measured { median, min, max, count } = comparison.ratio;
+        let (is_interval, (low, high)) = match comparison.interval {
+            Some(interval) => ("95 %: ", interval),
+            None => ("", (min, max)),
+        };
+        let range = match count {
+            1 => String::new(),
+            _ => format!("<small>{is_interval}{low:.2} \u{2013} {high:.2}</small>"),
+        };
         format!(
             "<tr><td class=\"words name\"><b>{}</b> : {}</td><td class=\"words name\">{}<small>{}{}</small></td>\
-             <td class=\"words\">{}</td><td>{median:.3}<small>{min:.2} \u{2013} {max:.2}</small></td>\
+             <td class=\"words\">{}</td><td>{median:.3}{range}</td><td>{count}</td>\
              <td class=\"words\"><span class=\"ratio {}\" style=\"--low:{:.1}%;--high:{:.1}%;--at:{:.1}%\"></span></td>\
              <td class=\"words\">{}</td></tr>\n",
             escape(&comparison.other),
@@ -117,8 +156,8 @@ pub(super) fn comparisons(report: &Report, words: &Words) -> String {
             if where_.is_empty() { where_ } else { format!(" \u{b7} {where_}") },
             words.name("figure", &comparison.figure),
             judgement(comparison),
-            place(min),
-            place(max),
+            place(low),
+            place(high),
             place(median),
             words.say(&format!("comparisons.{}", judgement(comparison)))
         )
@@ -127,14 +166,14 @@ pub(super) fn comparisons(report: &Report, words: &Words) -> String {
     section("comparisons", words, &content)
 }
 
-/// Whether the other server is better. A range that contains 1 says nothing.
+/// Whether the other server is better, if the repeats tell.
 fn judgement(comparison: &Comparison) -> &'static str {
-    let Measured { min, max, .. } = comparison.ratio;
     let more_is_better = matches!(&*comparison.figure, "rate_max" | "achieved");
-    match (min > 1.0, max < 1.0) {
-        (false, false) => "same",
-        (is_more, _) if is_more == more_is_better => "better",
-        _ => "worse",
+    match comparison.difference() {
+        _ if comparison.ratio.count < 2 => "once",
+        None => "same",
+        Some(is_more) if is_more == more_is_better => "better",
+        Some(_) => "worse",
     }
 }
 

@@ -13,7 +13,7 @@ pub(super) fn layers(report: &Report, words: &Words) -> String {
         let is_open = if index == 0 { " open" } else { "" };
         format!(
             "<details{is_open}><summary>{}</summary>\n{}</details>\n",
-            case_text(report, report.case(layers.case), ""),
+            case_text(report, report.case(layers.case), &layers.step),
             layer_table(layers, words)
         )
     });
@@ -59,12 +59,19 @@ fn layer_table(layers: &Layers, words: &Words) -> String {
         amount(waits_sum, waits_sum, &time)
     )];
     rows.extend(layers.rows.iter().map(|row| {
-        let kinds: Vec<String> =
-            row.waits_ns.iter().map(|(kind, ns)| format!("{} {}", escape(kind), time(*ns))).collect();
+        let kinds: Vec<String> = row
+            .waits_ns
+            .iter()
+            .map(|(kind, ns)| format!("{} {}", escape(kind), time(*ns)))
+            .collect();
+        let name = match (row.activity.as_str(), row.stage.as_str()) {
+            ("none", "none") => words.say("layers.outside"),
+            ("none", stage) => format!("<b>{}</b>", escape(stage)),
+            (activity, "none") => format!("<b>{}</b>", escape(activity)),
+            (activity, stage) => format!("<b>{}</b> {}", escape(activity), escape(stage)),
+        };
         format!(
-            "<tr><td class=\"words name\"><b>{}</b> {}</td>{}{}{}{}{}<td class=\"words\">{}</td></tr>\n",
-            escape(&row.activity),
-            escape(if row.stage == "none" { "" } else { &row.stage }),
+            "<tr><td class=\"words name\">{name}</td>{}{}{}{}{}<td class=\"words\">{}</td></tr>\n",
             amount(row.cpu_ns, cpu_sum, &time),
             bar(row.cpu_ns, cpu_most),
             amount(row.allocated_bytes, bytes_sum, &bytes),

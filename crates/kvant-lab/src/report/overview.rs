@@ -176,7 +176,9 @@ fn maxima(report: &Report, words: &Words) -> String {
     let rows = report.maxima.iter().map(|maximum| {
         let case = report.case(maximum.case);
         let interval = maximum.interval_per_s.map_or_else(String::new, |(low, high)| {
-            format!("{} \u{2013} {}", number(low), number(high))
+            let kind = if maximum.is_interval_of_median { "median" } else { "bracket" };
+            let kind = words.say(&format!("interval.{kind}"));
+            format!("{} \u{2013} {}<small>{kind}</small>", number(low), number(high))
         });
         let is_confirmed = if maximum.is_confirmed { "yes" } else { "no" };
         format!(

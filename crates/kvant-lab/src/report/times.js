@@ -283,9 +283,13 @@ export class Times {
   seriesRows() {
     const shows = { part: (value) => `${Math.round(100 * value)} %`, bytes: (value) => amount(value, 'bytes'), 'bytes/s': (value) => `${amount(value, 'bytes')}/s` };
     const show = (unit) => (value) => (shows[unit] ?? shortNumber)(value).replace(/\.0+(?= )/, '');
-    return this.line.series.map(({ title, unit, points, name }, index) => this.chartRow([element('b', { 'data-series': name }, sayText(title))], SERIES_HEIGHT,
+    const isShown = ({ points }) => points.some(([, value]) => value !== 0);
+    const shown = this.line.series.filter(isShown);
+    const rows = shown.map(({ title, unit, points, name }, index) => this.chartRow([element('b', { 'data-series': name }, sayText(title))], SERIES_HEIGHT,
       [{ values: points.map(([, value]) => value), color: 'series-0', isFilled: true }], { show: show(unit), incrs: unit.startsWith('bytes') ? BYTE_STEPS_UP : undefined,
-        xs: points.map(([ns]) => ns / 1e9), hasAxis: index === this.line.series.length - 1 }));
+        xs: points.map(([ns]) => ns / 1e9), hasAxis: index === shown.length - 1 }));
+    const zero = this.line.series.filter((series) => !isShown(series)).map(({ title }) => sayText(title));
+    return zero.length === 0 ? rows : [...rows, element('p', { class: 'note' }, said('times.zero_throughout'), `: ${zero.join('; ')}.`)];
   }
 
   // ---- Drawing.
@@ -337,7 +341,7 @@ export class Times {
     const parts = [`${(us / 1e6).toFixed(1)} s`, first];
     if (column !== undefined) {
       parts.push(`p50 ${amount(column.p50_ns, 'time')}, p99 ${amount(column.p99_ns, 'time')}, max ${amount(column.max_ns, 'time')}`,
-        `${say('times.backlog')} ${column.backlog.toLocaleString('en-US')}`);
+        `${say('times.backlog')} ${Math.round(column.backlog).toLocaleString('en-US')}`);
     }
     const during = this.line.lanes.filter(({ spans }) => spans.some(([start, end]) => start <= us * 1e3 && us * 1e3 <= end)).map(({ name }) => name);
     this.readout.textContent = [...parts, during.join(', ')].filter((part) => part !== '').join('  \u00b7  ');
@@ -424,7 +428,7 @@ export class Times {
     const percentiles = RANGE_PERCENTILES.map((part) => element('th', { scope: 'col' }, `p${Number((100 * part).toFixed(1))}`));
     const rows = parts.map(([key, columns]) => {
       const { seconds, completed, errors, percentiles: values, maxNs } = figuresOf(line, columns);
-      const cells = columns.length === 0 ? Array.from({ length: RANGE_PERCENTILES.length + 5 }, () => '\u2013') : [`${seconds.toFixed(1)} s`, completed.toLocaleString('en-US'), `${shortNumber(seconds > 0 ? completed / seconds : 0)}/s`, errors.toLocaleString('en-US'),
+      const cells = columns.length === 0 ? Array.from({ length: RANGE_PERCENTILES.length + 5 }, () => '\u2013') : [`${seconds.toFixed(1)} s`, completed.toLocaleString('en-US'), `${shortNumber(seconds > 0 ? completed / seconds : 0)}/s`, Math.round(errors).toLocaleString('en-US'),
         ...values.map((ns) => (ns === null ? '\u2013' : amount(ns, 'time'))), amount(maxNs, 'time')];
       const made = element('tr', { 'data-range': key }, said(key, 'th', { scope: 'row', class: 'words' }), ...cells.map((text) => element('td', { class: columns.length === 0 ? 'zero' : '' }, text)));
       // The exact figures, for programs.

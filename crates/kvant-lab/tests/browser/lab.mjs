@@ -8,10 +8,9 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { colorsOf, launch, openFile, runChecks } from './page.mjs';
+import { DRAWN_MS_MAX, PAGE_BYTES_MAX, dragOn, drawnMs, isDrawn, rangeFigures, selected } from './lab-page.mjs';
 import { takePictures } from './lab-pictures.mjs';
 
-const PAGE_BYTES_MAX = 3e6;
-const DRAWN_MS_MAX = 1000;
 const [dir, wanted = ''] = process.argv.slice(2);
 const english = join(dir, 'report.html');
 const russian = join(dir, 'report-ru.html');
@@ -33,8 +32,6 @@ function expect(what, isTrue) {
 function expectNear(what, found, wantedValue) {
   expect(`${what}: found ${found}, expected ${wantedValue}`, Math.abs(found - wantedValue) <= 1e-9 * Math.abs(wantedValue) + 1e-3);
 }
-
-const isDrawn = () => document.documentElement.dataset.drawn === 'true';
 
 // ---- What the page should show, computed without its code.
 
@@ -79,20 +76,7 @@ function weight(kind, from, to) {
 
 // ---- Driving the page.
 
-async function drag(page, from, to, selector = '#latency') {
-  const target = page.locator(selector).first();
-  await target.scrollIntoViewIfNeeded();
-  const box = await target.boundingBox();
-  const x = (seconds) => box.x + (seconds / (line.length_ns / 1e9)) * box.width;
-  await page.mouse.move(x(from), box.y + box.height / 2);
-  await page.mouse.down();
-  await page.mouse.move(x((from + to) / 2), box.y + box.height / 2);
-  await page.mouse.move(x(to), box.y + box.height / 2);
-  await page.mouse.up();
-}
-
-const selected = async (page) => [Number(await page.inputValue('#time-from')), Number(await page.inputValue('#time-to'))];
-const rangeFigures = async (page, which) => JSON.parse(await page.locator(`tr[data-range="range.${which}"]`).getAttribute('data-figures'));
+const drag = (page, from, to, selector) => dragOn(page, line, from, to, selector);
 const weights = async (page) => JSON.parse(await page.locator('#flame-summary').getAttribute('data-weights'));
 
 function expectFigures(what, found, expected) {
@@ -118,14 +102,8 @@ const CHECKS = {
       console.log(`  ${path}: ${size} bytes`);
       expect(`${path} has ${size} bytes`, size < PAGE_BYTES_MAX);
     }
-    // The machine may be busy: the best of a few.
-    const drawnMs = [];
-    for (let time = 0; time < 6 && Math.min(...drawnMs, Infinity) > DRAWN_MS_MAX / 2; time += 1) {
-      const { page } = await open(english);
-      drawnMs.push(await page.evaluate(() => performance.getEntriesByName('drawn')[0].duration));
-    }
-    console.log(`  drawn after ${drawnMs.map(Math.round).join(', ')} ms`);
-    expect(`drawn after ${drawnMs}`, Math.min(...drawnMs) < DRAWN_MS_MAX);
+    const times = await drawnMs(open, english);
+    expect(`drawn after ${times}`, Math.min(...times) < DRAWN_MS_MAX);
   },
 
   async 'every chart is drawn, in light and dark'(open) {

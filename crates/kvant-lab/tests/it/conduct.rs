@@ -52,13 +52,26 @@ held = { rate = "2%", duration = "700ms", warmup = "50ms" }
 steps = { steps = [50, 100], duration = "300ms", warmup = "50ms" }
 "#;
 
-fn plan(text: &str, server: &Server) -> Plan {
+pub(crate) fn plan(text: &str, server: &Server) -> Plan {
     let text = text.replace("URL", &server.url());
     Plan::parse(&text, Path::new("trial.toml")).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
 /// Runs a plan in `dir/run`.
-fn run(
+pub(crate) fn run(
+    plan: &Plan,
+    dir: &TempDir,
+    machine: &FakeMachine,
+    stop: &Stop,
+    resumes: bool,
+    progress: &mut Progress,
+) -> kvant_base::Result<Ended> {
+    run_of(Path::new("kvant"), plan, dir, machine, stop, resumes, progress)
+}
+
+/// The same with this program of subjects.
+pub(crate) fn run_of(
+    program: &Path,
     plan: &Plan,
     dir: &TempDir,
     machine: &FakeMachine,
@@ -70,13 +83,13 @@ fn run(
         dir: dir.0.join("run"),
         resumes,
         scratch: None,
-        program: PathBuf::from("kvant"),
+        program: program.to_path_buf(),
         proc: machine.proc(),
     };
     conduct::run(plan, &options, &Env::posix(), stop, progress)
 }
 
-fn calm(dir: &TempDir) -> FakeMachine {
+pub(crate) fn calm(dir: &TempDir) -> FakeMachine {
     FakeMachine::start(&dir.0.join("proc"), || false)
 }
 
@@ -86,11 +99,11 @@ fn is_generator_late(verdict: &AttemptVerdict) -> bool {
         if why.contains("generator") || why.contains("send lag") || why.contains("stood still"))
 }
 
-fn read<T: serde::de::DeserializeOwned>(path: &Path) -> T {
+pub(crate) fn read<T: serde::de::DeserializeOwned>(path: &Path) -> T {
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
-fn journal(dir: &TempDir) -> Vec<Attempt> {
+pub(crate) fn journal(dir: &TempDir) -> Vec<Attempt> {
     let text = fs::read_to_string(dir.0.join("run/journal.jsonl")).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

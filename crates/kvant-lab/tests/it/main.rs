@@ -1,11 +1,15 @@
 //! Runs of plans against a small server in the test's process, on a machine whose account the test
 //! writes.
 
+mod beside;
 mod conduct;
 #[path = "../queue/exact.rs"]
 mod exact;
 mod fake_machine;
+mod hanging;
 #[path = "../queue/mod.rs"]
 mod queue;
 mod queues;
+mod repeats;
+mod resume;
 mod server;

@@ -1,21 +1,30 @@
-//! SIGTERM and SIGINT: the first ends a command's work early, the second ends the process.
+//! SIGTERM and SIGINT, of some commands SIGHUP and SIGQUIT too: the first ends a command's work
+//! early, the second ends the process.
 //!
 //! Threads: the main thread waits for signals, others do the work.
 
 use kvant_base::lock::NamedMutex;
+use kvant_env::host;
+use std::future::poll_fn;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
+use std::task::Poll;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 /// The exit code that shells report for a process that SIGINT terminated.
 pub(super) const EXIT_INTERRUPTED: u8 = 130;
 
-/// The handlers of both signals.
-pub(super) struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
+/// Signals that end every command.
+const TERMINATING: [(&str, SignalKind); 2] =
+    [("SIGTERM", SignalKind::terminate()), ("SIGINT", SignalKind::interrupt())];
+/// Signals of a terminal that end commands with processes to clean up.
+const OF_TERMINAL: [(&str, SignalKind); 2] =
+    [("SIGHUP", SignalKind::hangup()), ("SIGQUIT", SignalKind::quit())];
+
+/// The handlers of the signals.
+pub(super) struct Signals(Vec<(&'static str, Signal)>);
 
 /// The first of two events.
 pub(super) enum Event<T> {
@@ -24,20 +33,33 @@ pub(super) enum Event<T> {
 }
 
 impl Signals {
-    /// Installs the handlers; the signals no longer end the process.
+    /// Installs the handlers of SIGTERM and SIGINT; the signals no longer end the process.
     pub(super) fn catch() -> io::Result<Signals> {
-        Ok(Signals {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-        })
+        Signals::of(&TERMINATING)
+    }
+
+    /// The same with those of SIGHUP and SIGQUIT. SIGHUP stays ignored if it is, as by `nohup`.
+    fn catch_all() -> io::Result<Signals> {
+        let of_terminal = OF_TERMINAL.into_iter().filter(|(_, kind)| !is_ignored(*kind));
+        let all: Vec<_> = TERMINATING.into_iter().chain(of_terminal).collect();
+        Signals::of(&all)
+    }
+
+    fn of(kinds: &[(&'static str, SignalKind)]) -> io::Result<Signals> {
+        let handler = |(name, kind): &(&'static str, SignalKind)| Ok((*name, signal(*kind)?));
+        kinds.iter().map(handler).collect::<io::Result<_>>().map(Signals)
     }
 
     /// The name of the next signal.
     pub(super) async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
-        }
+        poll_fn(|context| {
+            let mut all = self.0.iter_mut();
+            let received = all.find_map(|(name, signal)| {
+                signal.poll_recv(context).is_ready().then_some(Poll::Ready(*name))
+            });
+            received.unwrap_or(Poll::Pending)
+        })
+        .await
     }
 
     /// The next signal or the end of `work`.
@@ -95,9 +117,24 @@ impl Stop {
 pub(super) fn run<T: Send + 'static>(
     work: impl FnOnce(&Stop) -> T + Send + 'static,
 ) -> io::Result<Option<T>> {
+    run_until(Signals::catch, work)
+}
+
+/// As [`run`], with SIGHUP and SIGQUIT as SIGTERM: `work` has processes that a closed terminal
+/// would leave.
+pub(super) fn run_until_hangup<T: Send + 'static>(
+    work: impl FnOnce(&Stop) -> T + Send + 'static,
+) -> io::Result<Option<T>> {
+    run_until(Signals::catch_all, work)
+}
+
+fn run_until<T: Send + 'static>(
+    catch: impl FnOnce() -> io::Result<Signals>,
+    work: impl FnOnce(&Stop) -> T + Send + 'static,
+) -> io::Result<Option<T>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
-        let mut signals = Signals::catch()?;
+        let mut signals = catch()?;
         let stop = Stop(Arc::new(NamedMutex::new("stop", StopState::default())));
         let mut working = spawn_blocking({
             let stop = stop.clone();
@@ -114,4 +151,12 @@ pub(super) fn run<T: Send + 'static>(
     // After a second signal `work` may still run: do not wait for it.
     runtime.shutdown_background();
     result
+}
+
+/// Whether this process was started with a signal ignored.
+fn is_ignored(kind: SignalKind) -> bool {
+    let status = host::read_text(Path::new("/proc/self/status")).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (kind.as_raw_value() - 1) & 1 == 1)
 }

@@ -134,6 +134,13 @@ fn check_attempt(files: &Path, attempt: &Value, case: &Value) {
     let samples = samples.as_array().expect("a list");
     let last = samples.last().expect("there are samples");
     assert!(last["server_rss_bytes"].as_u64() > Some(1 << 20), "{last}");
+    if case["workload"] == "put" {
+        // The account goes on until the server is idle, for 300 ms at least.
+        let measured_ns = phase["measured_ns"].as_u64().expect("a number");
+        let load_end_ns = attempt["measure_start_ns"].as_u64().map(|start| start + measured_ns);
+        let watched_ns = last["at_ns"].as_u64().zip(load_end_ns).map(|(last, end)| last - end);
+        assert!(watched_ns > Some(250_000_000), "{watched_ns:?}");
+    }
     let start_ns = attempt["start_ns"].as_u64();
     let end_ns = attempt["end_ns"].as_u64();
     for event in json(&files.join("events.json")).as_array().expect("a list") {
@@ -189,6 +196,93 @@ fn a_paused_generator_disturbs_its_attempt() {
     let why = first["verdict"]["why"].as_str().expect("a text");
     assert!(why.starts_with("the generator stood still for "), "{why}");
     assert!(journal.lines().count() > 1, "it was not repeated: {journal}");
+}
+
+const EXPIRING: &str = r#"
+repeats = 8
+connections = 2
+[subject.kvant]
+program = "bin/server"
+serve = { memory = "64MiB" }
+[data]
+keys = 500
+ttl = "3s"
+[workload]
+get = "get"
+[phase]
+held = { rate = 200, duration = "300ms", warmup = "50ms" }
+"#;
+
+#[test]
+fn data_that_expire_are_stored_again_and_a_program_is_found_beside_its_plan() {
+    let dir = TempDir::new();
+    let plan_dir = dir.path().join("plans");
+    fs::create_dir_all(plan_dir.join("bin")).expect("writable");
+    fs::write(plan_dir.join("plan.toml"), EXPIRING).expect("writable");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_kvant"), plan_dir.join("bin/server"))
+        .expect("writable");
+    let mut command = kvant();
+    command.args(["lab", "run", "plans/plan.toml", "-o", "run"]).current_dir(dir.path());
+    let start = Instant::now();
+    let done = run(&mut command);
+    let is_disturbed = done.stderr.contains("no attempt counts");
+    assert!(done.code == Some(0) || (done.code == Some(1) && is_disturbed), "{done:?}");
+    assert!(start.elapsed() > Duration::from_secs(3), "nothing can have expired");
+    let written = json(&dir.path().join("run/run.json"));
+    let version = written["subjects"][0]["version"].as_str().expect("it says its version");
+    assert!(version.starts_with("kvant "), "{version}");
+    for attempt in fs::read_dir(dir.path().join("run/attempts")).expect("there are some") {
+        let load = json(&attempt.expect("readable").path().join("load.json"));
+        let statuses = &load["phases"][0]["ops"][0]["statuses"];
+        assert!(statuses["200"].as_u64() > Some(20), "{statuses}");
+        assert_eq!(statuses["404"].as_u64().unwrap_or(0), 0, "{statuses}");
+    }
+}
+
+#[test]
+fn a_report_without_a_place_for_notes_is_kept() {
+    let dir = TempDir::new();
+    fs::write(dir.path().join("plan.toml"), PAUSED.replace("2s", "200ms")).expect("writable");
+    let run_report = || run(kvant().args(["lab", "report", "run"]).current_dir(dir.path()));
+    lab(dir.path(), &["--quiet"]);
+    let file = |name: &str| dir.path().join("run").join(name);
+    for (text, kept) in [("Mine.\n", "report.md.old"), ("Other.\n", "report.md.old2")] {
+        fs::write(file("report.md"), text).expect("writable");
+        let done = run_report();
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert!(done.stderr.contains(kept), "{done:?}");
+        assert_eq!(fs::read_to_string(file(kept)).expect("it is kept"), text);
+    }
+    // Notes between the marks need no copy.
+    let report = fs::read_to_string(file("report.md")).expect("there is one");
+    let noted = report.replace("<!-- notes -->", "<!-- notes -->\nMine.");
+    fs::write(file("report.md"), noted).expect("writable");
+    let done = run_report();
+    assert!(done.code == Some(0) && !done.stderr.contains("kept"), "{done:?}");
+    assert!(fs::read_to_string(file("report.md")).expect("there is one").contains("\nMine."));
+    assert!(!file("report.md.old3").exists());
+}
+
+#[test]
+fn a_run_under_nohup_outlives_its_terminal() {
+    let dir = TempDir::new();
+    fs::write(dir.path().join("plan.toml"), PAUSED.replace("2s", "1s")).expect("writable");
+    let line = format!(
+        "trap '' HUP; exec {} lab run plan.toml -o run --quiet",
+        env!("CARGO_BIN_EXE_kvant")
+    );
+    let mut command = Command::new("sh");
+    command.args(["-c", &line]).current_dir(dir.path()).stdout(Stdio::null());
+    let mut child = command.spawn().expect("it starts");
+    let start = Instant::now();
+    while !dir.path().join("run/attempts/0001/load.hlog").exists() {
+        assert!(start.elapsed() < Duration::from_secs(60), "no load began");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let sent = Command::new("kill").args(["-HUP", &child.id().to_string()]).status();
+    assert!(sent.expect("kill(1) exists").success());
+    child.wait().expect("it is ours");
+    assert_eq!(json(&dir.path().join("run/run.json"))["state"]["state"], "complete");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! However a run of `kvant lab` ends, its directory is readable, and no process and no temporary
-//! store is left: SIGINT once and twice, `kill -9` of a subject, a full disk, at random moments.
+//! store is left: a signal once and twice, `kill -9` of a subject, a full disk, at random moments
+//! and while the report is written. `kill -9` of the lab itself leaves what `--resume` ends.
 //!
 //! `KVANT_LAB_MOMENTS` says how many moments of each (`cargo xtask torture lab`); `KVANT_TEST_SEED`
 //! repeats them.
@@ -46,10 +47,15 @@ struct LabRun {
 impl LabRun {
     /// Starts a run in `dir`, and waits until its directory exists.
     fn start(dir: &Path) -> LabRun {
-        fs::write(dir.join("plan.toml"), PLAN).expect("the directory is writable");
+        LabRun::start_plan(dir, PLAN)
+    }
+
+    fn start_plan(dir: &Path, plan: &str) -> LabRun {
+        fs::write(dir.join("plan.toml"), plan).expect("the directory is writable");
         let stderr = fs::File::create(dir.with_extension("err")).expect("writable");
         let mut command = kvant();
-        command.args(["lab", "run", "plan.toml", "-o", "run"]).current_dir(dir);
+        let args = ["lab", "run", "plan.toml", "-o", "run", "--scratch", "stores"];
+        command.args(args).current_dir(dir);
         let child = command.stdout(Stdio::null()).stderr(stderr).spawn().expect("it starts");
         let run = LabRun { dir: dir.to_path_buf(), child };
         let start = Instant::now();
@@ -63,7 +69,8 @@ impl LabRun {
     /// Runs what is missing.
     fn resume(&mut self) {
         let mut command = kvant();
-        command.args(["lab", "run", "plan.toml", "--quiet", "--resume", "run"]);
+        let args = ["lab", "run", "plan.toml", "--quiet", "--resume", "run", "--scratch", "stores"];
+        command.args(args);
         let status = command.current_dir(&self.dir).stdout(Stdio::null()).status();
         // 1: others have disturbed all of it.
         assert!(matches!(status.expect("it runs").code(), Some(0 | 1)));
@@ -94,7 +101,9 @@ impl LabRun {
     fn check(&self) -> String {
         let left = processes_of(&self.dir);
         assert!(left.is_empty(), "{left:?}\n{}", self.stderr());
-        assert!(!self.dir.join("run/scratch").exists(), "{}", self.stderr());
+        let stores = fs::read_dir(self.dir.join("stores")).into_iter().flatten();
+        assert_eq!(stores.count(), 0, "{}", self.stderr());
+        assert!(!self.dir.join("run/cleanup.json").exists(), "{}", self.stderr());
         let text = fs::read_to_string(self.dir.join("run/run.json")).expect("there is a run");
         let run: Value = serde_json::from_str(&text).expect("the run is whole");
         let journal = fs::read_to_string(self.dir.join("run/journal.jsonl")).unwrap_or_default();
@@ -138,15 +147,16 @@ fn moments(name: &str) -> Vec<Duration> {
 }
 
 #[test]
-fn sigint_ends_a_run_with_what_was_measured() {
-    for moment in moments("lab-sigint") {
+fn a_signal_ends_a_run_with_what_was_measured() {
+    let signals = ["-INT", "-HUP", "-QUIT", "-TERM"];
+    for (moment, signal) in moments("lab-signal").into_iter().zip(signals.into_iter().cycle()) {
         let dir = TempDir::new();
         let mut run = LabRun::start(dir.path());
         std::thread::sleep(moment);
-        run.signal("-INT");
+        run.signal(signal);
         let code = run.wait();
         let state = run.check();
-        println!("SIGINT after {moment:?}: {state}");
+        println!("{signal} after {moment:?}: {state}");
         match state.as_str() {
             "interrupted" => {
                 assert_eq!(code, Some(0), "{}", run.stderr());
@@ -223,5 +233,111 @@ fn a_full_disk_ends_a_run_that_stays_readable() {
                 run.stderr()
             );
         }
+    }
+}
+
+/// A subject that is no child of the lab: the kernel does not kill it with the lab.
+const WRAPPED: &str = r#"command = ["sh", "-c", "PROGRAM serve --memory 64MiB --listen 127.0.0.1:{port} --data {data} & wait"]
+ready = "/v0/status""#;
+
+#[test]
+fn what_a_killed_lab_leaves_is_ended_when_the_run_is_resumed() {
+    let wrapped = WRAPPED.replace("PROGRAM", env!("CARGO_BIN_EXE_kvant"));
+    let wrapped = PLAN.replace(r#"serve = { memory = "64MiB" }"#, &wrapped);
+    assert!(wrapped.contains("wait"));
+    let plans = [PLAN, &wrapped];
+    for (moment, plan) in moments("lab-killed").into_iter().zip(plans.into_iter().cycle()) {
+        let dir = TempDir::new();
+        let mut run = LabRun::start_plan(dir.path(), plan);
+        std::thread::sleep(moment);
+        run.signal("-KILL");
+        run.wait();
+        if plan == PLAN {
+            // The kernel has killed the subject.
+            let start = Instant::now();
+            while !processes_of(dir.path()).is_empty() {
+                assert!(start.elapsed() < WAIT_MAX, "{:?}", processes_of(dir.path()));
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        println!("killed after {moment:?}, left: {:?}", processes_of(dir.path()));
+        run.resume();
+        assert_eq!(run.check(), "complete", "{}", run.stderr());
+    }
+}
+
+/// All reports that there are, are whole.
+fn check_reports(dir: &Path) {
+    let read = |name: &str| fs::read_to_string(dir.join("run").join(name)).ok();
+    if let Some(json) = read("report.json") {
+        serde_json::from_str::<Value>(&json).expect("the report is whole");
+    }
+    for (name, end) in [("report.md", "\n"), ("report.html", "</html>\n")] {
+        let text = read(name).unwrap_or_else(|| end.to_owned());
+        assert!(
+            text.ends_with(end),
+            "{name} ends with {:?}",
+            &text[text.len().saturating_sub(80)..]
+        );
+    }
+}
+
+/// Holds up a report when it writes its page, until the process is ended.
+struct HeldUp(PathBuf);
+
+impl HeldUp {
+    fn page_of(run: &Path) -> HeldUp {
+        let pipe = run.join("report.html.new");
+        let made = Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.expect("mkfifo(1) exists").success());
+        HeldUp(pipe)
+    }
+}
+
+impl Drop for HeldUp {
+    fn drop(&mut self) {
+        fs::remove_file(&self.0).expect("it was made");
+    }
+}
+
+#[test]
+fn an_end_while_the_report_is_written_leaves_whole_files() {
+    for number in 0..moments("lab-report").len() {
+        let dir = TempDir::new();
+        let mut run = LabRun::start(dir.path());
+        let files = dir.path().join("run");
+        let held_up = HeldUp::page_of(&files);
+        let start = Instant::now();
+        while !files.join("report.md").exists() {
+            assert!(start.elapsed() < WAIT_MAX, "no report: {}", run.stderr());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let (signals, expected): (&[&str], _) =
+            [(&["-HUP", "-TERM"][..], Some(130)), (&["-KILL"], None)][number % 2];
+        signals.iter().for_each(|signal| run.signal(signal));
+        assert_eq!(run.wait(), expected, "{}", run.stderr());
+        check_reports(dir.path());
+        assert!(!files.join("report.html").exists());
+        drop(held_up);
+        run.check();
+        let names = ["report.json", "report.md", "report.html"];
+        let exists = |name: &&str| files.join(name).exists();
+        assert!(names.iter().all(exists), "`kvant lab report` has not written all");
+
+        // The former page stays until the next one is whole.
+        let held_up = HeldUp::page_of(&files);
+        fs::remove_file(files.join("report.md")).expect("it was written");
+        let mut command = kvant();
+        command.args(["lab", "report", "run"]).current_dir(dir.path()).stdout(Stdio::null());
+        let mut report = command.spawn().expect("it starts");
+        while !files.join("report.md").exists() {
+            assert!(start.elapsed() < WAIT_MAX, "no report");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        report.kill().expect("it is ours");
+        report.wait().expect("it is ours");
+        drop(held_up);
+        assert!(names.iter().all(exists), "a report is gone");
+        check_reports(dir.path());
     }
 }

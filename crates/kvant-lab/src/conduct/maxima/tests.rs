@@ -63,3 +63,22 @@ fn the_least_maximum_needs_all_subjects() {
     maxima.add(at(&cases, "b", "max", ""), 2, 800.0, false);
     assert_eq!(maxima.maximum(&MaximumOf::Least, &of_case), Ok(800.0));
 }
+
+#[test]
+fn repeats_without_a_rate_count_in_the_median() {
+    let (plan, cases) = (plan(), plan().cases());
+    let (search, case) = (at(&cases, "a", "max", "2"), at(&cases, "a", "own", "2"));
+    let of_case = |repeat| OfCase { plan: &plan, cases: &cases, case: &cases[case], repeat };
+    let mut maxima = Maxima::default();
+    let mut after = |repeat, per_s| {
+        maxima.add(search, repeat, per_s, false);
+        maxima.maximum(&MaximumOf::Own, &of_case(repeat)).ok()
+    };
+    assert_eq!(after(1, 0.0), None);
+    assert_eq!(after(2, 1_000.0), Some(1_000.0));
+    assert_eq!(after(3, 0.0), None, "two of three found none");
+    assert_eq!(after(4, 3_000.0), Some(3_000.0));
+    assert_eq!(after(5, 2_000.0), Some(2_000.0));
+    assert_eq!(after(6, 4_000.0), Some(4_000.0));
+    assert_eq!(after(7, 0.0), Some(1_000.0));
+}

@@ -61,7 +61,7 @@ fn a_process_that_ignores_sigterm_is_killed() {
     let group = process.id();
     wait_for_members(group, 4);
     assert_eq!(process.wait(Duration::from_millis(10)), None);
-    process.stop(Duration::from_millis(100)).unwrap();
+    assert!(process.stop(Duration::from_millis(100)).unwrap(), "it was not killed");
     assert_eq!(members(group), [0; 0]);
 }
 
@@ -75,4 +75,23 @@ fn a_process_runs_on_its_cpus() {
     let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
     assert!(status.contains(&format!("Cpus_allowed_list:\t{first}\n")), "{status}");
     assert_eq!(own_cpus().unwrap(), cpu_set(&[], &own_cpus().unwrap()));
+}
+
+#[test]
+fn sigterm_reaches_the_children_of_a_shell_and_waits_for_them() {
+    let dir = std::env::temp_dir().join(format!("kvant-lab-process-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let done = dir.join("done");
+    // The outer shell ends at once, the inner one has something to do first.
+    let inner = format!(
+        "trap 'sleep 0.3; touch {}; exit' TERM; while :; do sleep 0.05; done",
+        done.display()
+    );
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("(trap '' INT; {inner}) & wait")]);
+    let process = Process::start(command, &own_cpus().unwrap(), &Stop::default()).unwrap();
+    wait_for_members(process.id(), 3);
+    assert!(!process.stop(WAIT_MAX).unwrap(), "it was killed");
+    assert!(done.exists(), "it could not end itself");
+    std::fs::remove_dir_all(dir).unwrap();
 }

@@ -9,7 +9,7 @@ pub(in crate::plan) const KEYS: &[&str] = &["workload", "phase", "what", "figure
 
 /// Names of figures.
 pub(in crate::plan) const FIGURES: &[&str] =
-    &["rate_max", "achieved", "p50", "p90", "p99", "p99.9", "max", "mean"];
+    &["rate_max", "achieved", "p50", "p90", "p99", "p99.9", "max", "mean", "cpu_per_request"];
 
 /// Reads all `[[known]]`: a row for each figure.
 pub(super) fn known(plan: &Table<'_>, places: &mut Places) -> Vec<Known> {

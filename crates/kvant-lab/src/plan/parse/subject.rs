@@ -24,6 +24,7 @@ pub(in crate::plan) const KEYS: &[&str] = &[
     "fixed-response",
     "fill",
     "warmup-min",
+    "profile",
     "requests",
 ];
 
@@ -40,6 +41,7 @@ pub(super) fn kvant(name: &str) -> Subject {
         has_fixed_response: false,
         fill_command: Vec::new(),
         warmup_min: Duration::ZERO,
+        is_profiled: false,
         requests: Vec::new(),
     }
 }
@@ -67,6 +69,7 @@ pub(super) fn subject(
         has_fixed_response: !is_kvant && table.flag("fixed-response"),
         fill_command: if is_kvant { None } else { table.command("fill") }.unwrap_or_default(),
         warmup_min: table.parse("warmup-min", units::parse_time).unwrap_or(Duration::ZERO),
+        is_profiled: table.flag("profile"),
         requests: if is_kvant { Vec::new() } else { requests(&table, defaults, places) },
         ..kvant(name.text)
     };

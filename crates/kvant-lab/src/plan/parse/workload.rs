@@ -1,8 +1,10 @@
 //! `[workload.NAME]`: requests.
 
+use super::rate::rate_or_0;
 use super::values::{Defaults, connection_count, number, part, positive_time, thread_count};
 use crate::plan::reader::{Name, Table, Value};
-use crate::plan::{Beside, Requests, Workload};
+use crate::plan::{Beside, PlannedRate, Requests, Workload};
+use kvant_load::config::SPIN_ALWAYS;
 use kvant_load::workload::{KeyBytes, KeyDist, Kind, Mix, ValueBytes, WorkloadConfig};
 use kvant_load::{Arrival, StatusSet, request, units};
 use std::path::PathBuf;
@@ -32,6 +34,7 @@ pub(in crate::plan) const KEYS: &[&str] = &[
     "arrival",
     "ok",
     "timeout",
+    "spin",
     "beside",
     "changes-data",
     "empty",
@@ -60,6 +63,7 @@ pub(in crate::plan) const BESIDE_KEYS: &[&str] = &[
     "timeout",
     "rate",
     "idle",
+    "slow-heads",
 ];
 
 /// Keys of requests in place of a workload's.
@@ -85,6 +89,8 @@ pub(in crate::plan) const REQUEST_KEYS: &[&str] = &[
 
 /// Deadline of a request, as in `kvant load`.
 const TIMEOUT: Duration = Duration::from_secs(2);
+/// As in `kvant load`: about the time of a wake-up.
+const SPIN: Duration = Duration::from_micros(20);
 
 /// The native workload with default settings.
 pub(super) fn of_kind(name: &str, kind: Kind, defaults: &Defaults) -> Workload {
@@ -94,10 +100,12 @@ pub(super) fn of_kind(name: &str, kind: Kind, defaults: &Defaults) -> Workload {
         connection_count: defaults.connection_count,
         thread_count: defaults.thread_count.min(defaults.connection_count),
         arrival: Arrival::Uniform,
+        seed: defaults.workload.seed,
         ok_statuses: config.expected_statuses(),
         changes_data: changes_data(&Requests::Native(config.clone())),
         requests: Requests::Native(config),
         timeout: TIMEOUT,
+        spin: SPIN,
         beside: None,
         starts_empty: false,
     }
@@ -111,6 +119,7 @@ pub(super) fn workload(name: Name<'_>, value: &Value<'_>, defaults: &Defaults) -
     }
     let table = value.table(&format!("workload `{}`", name.text), KEYS)?;
     let mut workload = loads(&table, name, defaults)?;
+    workload.spin = table.parse("spin", spin).unwrap_or(SPIN);
     if let Some(value) = table.value("beside") {
         workload.beside = beside(&value, name, defaults).map(Box::new);
     }
@@ -128,13 +137,22 @@ fn beside(value: &Value<'_>, of: Name<'_>, defaults: &Defaults) -> Option<Beside
     let table = value.table(&format!("the load beside `{}`", of.text), BESIDE_KEYS)?;
     let name = Name { text: "beside", at: value.at };
     let is_idle = table.flag("idle");
-    let rate = table.parse("rate", units::parse_rate);
+    let rate = table.parse("rate", rate_or_0);
     if is_idle && rate.is_some() {
         table.refuse("an idle crowd has no rate: leave `idle` or `rate` out");
     }
+    let slow_heads = if is_idle { table.parse("slow-heads", connection_count) } else { None };
     let workload = loads(&table, name, defaults)?;
+    let slow_head_count = slow_heads.unwrap_or(0);
+    if slow_head_count > workload.connection_count {
+        table.refuse(format!(
+            "{slow_head_count} slow heads need as many connections, and there are {}",
+            workload.connection_count
+        ));
+    }
     table.finish();
-    Some(Beside { workload, rate_per_s: (!is_idle).then(|| rate.unwrap_or(0.0)) })
+    let rate = (!is_idle).then(|| rate.unwrap_or(PlannedRate::Fixed(0.0)));
+    Some(Beside { workload, rate, slow_head_count })
 }
 
 /// The part that workloads and the load beside them have in common.
@@ -163,8 +181,10 @@ fn loads(table: &Table<'_>, name: Name<'_>, defaults: &Defaults) -> Option<Workl
         connection_count,
         thread_count,
         arrival,
+        seed: defaults.workload.seed,
         ok_statuses: ok.union(&expected),
         timeout,
+        spin: SPIN,
         beside: None,
         changes_data: false,
         starts_empty: false,
@@ -292,6 +312,10 @@ pub(super) fn path(text: &str) -> Result<String, String> {
         true => Ok(text.to_owned()),
         false => Err(format!("`{text}` is no path: write / and what follows, such as /v0/status")),
     }
+}
+
+fn spin(text: &str) -> Result<Duration, String> {
+    if text == "always" { Ok(SPIN_ALWAYS) } else { units::parse_time(text) }
 }
 
 fn method(text: &str) -> Result<String, String> {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-fn plans() -> Vec<Plan> {
+pub(super) fn plans() -> Vec<Plan> {
     let parse = |name: &str, text: &str| {
         let path = Path::new("lab/plans").join(name).with_extension("toml");
         Plan::parse(text, &path).unwrap_or_else(|problems| panic!("{problems}"))
@@ -44,16 +44,20 @@ fn each_shipped_plan_resolves_all_its_cases() {
                 );
             }
         }
-        // Scripts would have to be found without a copy of the source.
+        // Scripts would have to be found without a copy of the source, from which this plan builds
+        // all of its servers.
         let is_native = |requests: &Requests| !matches!(requests, Requests::Script { .. });
-        assert!(plan.workloads.iter().all(|workload| is_native(&workload.requests)));
+        assert!(
+            plan.name == "bench-load"
+                || plan.workloads.iter().all(|workload| is_native(&workload.requests))
+        );
     }
 }
 
 #[test]
 fn the_short_form_of_each_shipped_plan_takes_less_than_100_seconds_with_all_workloads() {
     for plan in plans() {
-        let quick = plan.quick();
+        let quick = plan.quick(Plan::QUICK);
         let expected = quick.expected_duration();
         println!("{}: {:?}, {expected:?}", plan.name, plan.expected_duration());
         println!("    {}", quick.shortened.join("\n    "));
@@ -83,37 +87,6 @@ fn a_plan_is_opened_by_its_name_without_a_copy_of_the_source() {
     assert_eq!((plan.name.as_str(), plan.dir.as_path()), ("seed-002", Path::new("")));
     let problem = Plan::open("sed-002").unwrap_err().to_string();
     assert_eq!(problem, "sed-002: there is no such plan: did you mean `seed-002`?");
-}
-
-/// A figure of a seed in a plan.
-fn known(plan: &Plan, workload: &str, phase: &str, source: &str, figure: &str) -> f64 {
-    let row = plan.known.iter().find(|row| {
-        (row.workload.as_str(), row.phase.as_str(), row.source.as_str(), row.figure.as_str())
-            == (workload, phase, source, figure)
-    });
-    row.unwrap_or_else(|| panic!("{workload} {phase} {source} {figure}")).value
-}
-
-#[test]
-fn seeds_have_the_figures_of_their_reports() {
-    let plans = plans();
-    let seed = |name: &str| plans.iter().find(|plan| plan.name == name).unwrap();
-    let asynchronous = "seed 002, asynchronous server";
-    let blocking = "seed 002, blocking server";
-    for (name, workload, phase, source, figure, value) in [
-        ("seed-000", "put", "put-20k", "seed 000", "p99.9", 15.77),
-        ("seed-000", "put", "put-30k", "seed 000", "p99", 31.14),
-        ("seed-000", "get", "get-20k", "seed 000", "p99.9", 62.49),
-        ("seed-001", "get", "at-1k", "seed 001", "p99.9", 13.23),
-        ("seed-002", "status-beside-put", "status", blocking, "p99.9", 17.47),
-        ("seed-002", "get", "at-10k", asynchronous, "p99.9", 78.97),
-        ("seed-002", "delete", "at-10k", blocking, "p99.9", 51.10),
-        ("seed-003", "get-existing", "overload", "seed 003", "achieved", 17_984.96),
-        ("seed-003", "put-random", "put-random-170", "seed 003", "mean", 339.93),
-        ("seed-004", "put", "put-15k", "seed 004, LevelDB", "max", 489.47),
-    ] {
-        assert_eq!(known(seed(name), workload, phase, source, figure), value, "{name} {workload}");
-    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A made-up report: two servers, a sweep of four by four, a search and a held rate for each of two
 //! workloads. Determined by a seed.
 
+mod known;
 mod times;
 
 use kvant_env::rng::Rng;
@@ -122,7 +123,7 @@ pub(crate) fn report(spans_of: &Recording) -> Report {
         spectra: shown.iter().flat_map(|case| spectra(case)).collect(),
         layers: shown.iter().map(|case| layers(case)).collect(),
         time_lines,
-        known: known(),
+        known: known::known(),
         observations: observations(&run),
         wrk2: shown.iter().map(|case| wrk2(case)).collect(),
         files: strings(&[
@@ -174,6 +175,7 @@ fn run() -> Run {
         command: format!("kvant serve --dispatch {dispatch} --memory 256MiB"),
         version: Some("0.1.0".to_owned()),
         left_out: None,
+        killed_count: 0,
     };
     let workload = |name: &str, requests: &str| WorkloadFacts {
         name: name.to_owned(),
@@ -210,6 +212,7 @@ fn run() -> Run {
             key_count: 1_000_000,
             fingerprint: "9c41d2aa".to_owned(),
             fill_s: BTreeMap::from([("pool".to_owned(), 14.2), ("selectors".to_owned(), 13.8)]),
+            mismatches: Vec::new(),
         }),
         workloads: vec![
             workload("put-random", "workload put --keys 1M --value-bytes 1..1024"),
@@ -218,6 +221,8 @@ fn run() -> Run {
         sweep: axes(),
         cases,
         known: Vec::new(),
+        identity: BTreeMap::new(),
+        fsyncs: Vec::new(),
     }
 }
 
@@ -240,6 +245,8 @@ fn attempts(run: &Run) -> Vec<Attempt> {
                 _ => AttemptVerdict::Valid,
             };
             attempts.push(Attempt {
+                seed: u64::from(repeat),
+                notes: Vec::new(),
                 number,
                 case: case.id,
                 repeat,
@@ -282,8 +289,10 @@ fn maximum(case: &Case) -> Maximum {
     let rate = rate_max(case);
     Maximum {
         case: case.id,
+        search_count: 3,
         rate_per_s: Some(about(rate, 0.018)),
         interval_per_s: Some((rate * 0.974, rate * 1.021)),
+        is_interval_of_median: false,
         saturation_per_s: Some(about(rate * 1.09, 0.01)),
         is_confirmed: true,
         limit: "server".to_owned(),
@@ -348,6 +357,7 @@ fn figures(case: &Case) -> Figures {
         step: String::new(),
         attempts: [1, 2, 3].map(|repeat| case.id as u32 * 3 + repeat).to_vec(),
         disturbed: usize::from(case.id % 31 == 7),
+        failed: usize::from(case.id % 43 == 5),
         planned_per_s: Some(rate),
         achieved_per_s: about(rate * 0.9991, 0.002),
         errors_part: about(if case.id % 17 == 3 { 0.000_12 } else { 0.0 }, 0.3),
@@ -357,9 +367,12 @@ fn figures(case: &Case) -> Figures {
             .map(|(name, value)| (name.to_owned(), about(value, 0.06)))
             .collect(),
         service_p99_ns: about(p99 * 0.9, 0.05),
+        service_succeeded_p99_ns: about(p99 * 0.9, 0.05),
+        service_failed_p99_ns: None,
         send_lag_p99_ns: about(21_000.0, 0.2),
         cpu_per_request_ns: Some(about(if is_put { 41_000.0 } else { 27_000.0 } * factor, 0.02)),
         cpu_with_later_work_ns: is_put.then(|| about(49_500.0 * factor, 0.03)),
+        generator_cpu_per_request_ns: Some(about(4_800.0, 0.03)),
         rss_max_bytes: Some(about(f64::from(312 << 20), 0.04)),
         disk_written_per_request_bytes: is_put.then(|| about(2_940.0, 0.08)),
         write_amplification: is_put.then(|| about(5.6, 0.05)),
@@ -384,6 +397,7 @@ fn comparisons(run: &Run) -> Vec<Comparison> {
             phase: case.phase.clone(),
             figure: figure.to_owned(),
             ratio: about(ratio, 0.035),
+            interval: None,
         };
         figures.iter().map(comparison).collect::<Vec<_>>()
     };
@@ -481,43 +495,12 @@ fn layers(case: &Case) -> Layers {
         allocated_bytes: bytes,
         waits_ns: waits.iter().map(|(kind, ns)| ((*kind).to_owned(), *ns)).collect(),
     };
-    Layers { case: case.id, attempt: case.id as u32 + 1, rows: rows.iter().map(row).collect() }
-}
-
-fn known() -> Vec<KnownRow> {
-    let row =
-        |what: &str, figure: &str, unit: &str, theirs: f64, source: &str, ours: &[f64]| KnownRow {
-            what: what.to_owned(),
-            figure: figure.to_owned(),
-            unit: unit.to_owned(),
-            theirs,
-            source: source.to_owned(),
-            ours: SUBJECTS
-                .iter()
-                .map(|name| (*name).to_owned())
-                .zip(ours.iter().copied())
-                .collect(),
-        };
-    vec![
-        row(
-            "PUT, random keys: highest rate",
-            "rate_max",
-            "/s",
-            36_400.0,
-            "seed 003",
-            &[31_700.0, 36_400.0],
-        ),
-        row("PUT, random keys, 17,000 requests/s", "p99", "ms", 3.93, "seed 003", &[1.31, 1.05]),
-        row(
-            "GET, existing keys: highest rate",
-            "rate_max",
-            "/s",
-            17_980.0,
-            "seed 003",
-            &[45_014.0, 51_688.0],
-        ),
-        row("GET over a range", "p99.9", "ms", 812.0, "seed 002, asynchronous server", &[]),
-    ]
+    Layers {
+        case: case.id,
+        step: String::new(),
+        attempt: case.id as u32 + 1,
+        rows: rows.iter().map(row).collect(),
+    }
 }
 
 fn observations(run: &Run) -> Vec<Observation> {

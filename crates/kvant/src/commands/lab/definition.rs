@@ -9,12 +9,12 @@ const ABOUT: &str = "Run experiments and write reports";
 
 const LONG_ABOUT: &str = "Run experiments and write reports.\n\nA plan (TOML, docs/lab.md) names servers, data, workloads and phases. \
     `run` fills the servers, finds their highest rates, holds rates with everything recorded that explains latencies, and \
-    repeats what others disturbed. Results go to standard output and to a directory, progress goes to standard error. SIGINT \
-    ends the phase and the run, with a report of what was measured; a second one ends the process at once. Neither leaves a \
+    repeats what others disturbed. Results go to standard output and to a directory, progress goes to standard error. SIGINT, \
+    SIGTERM, SIGHUP or SIGQUIT ends the phase and the run, with a report of what was measured; a second one ends the process at once. Neither leaves a \
     server running or a temporary store.";
 
-const AFTER_HELP: &str = "Exit codes: 0 done, or ended by SIGINT; 1 could not run: a plan or a file cannot be read or written, or \
-    nothing could be measured; 2 wrong usage; 130 a second SIGINT.";
+const AFTER_HELP: &str = "Exit codes: 0 done, or ended by a signal; 1 could not run: a plan or a file cannot be read or written, or \
+    nothing could be measured; 2 wrong usage; 130 a second signal.";
 
 /// The command.
 pub(crate) fn command() -> Command {
@@ -42,9 +42,7 @@ fn run() -> Command {
         .args_override_self(true)
         .args([
             path("PLAN", ValueHint::FilePath, "A file, or the name of a plan that `kvant lab list` shows"),
-            flag("quick").about(
-                "Shorten the plan to two minutes, to see that it works; its figures are no measurements",
-            ),
+            quick(),
             file("resume")
                 .value_name("DIR")
                 .about("Continue the run in this directory, if the plan is unchanged"),
@@ -60,6 +58,16 @@ fn run() -> Command {
             flag("quiet").about("No progress on standard error"),
             language(),
         ])
+}
+
+fn quick() -> Arg {
+    Arg::new("quick")
+        .long("quick")
+        .value_name("SECONDS")
+        .num_args(0..=1)
+        .require_equals(true)
+        .value_parser(value_parser!(u64).range(1..))
+        .help("Shorten the plan to two minutes, or SECONDS, to see that it works; its figures are no measurements")
 }
 
 fn language() -> Arg {

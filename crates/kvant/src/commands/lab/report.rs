@@ -31,9 +31,25 @@ pub(super) fn write_report(dir: &Path, language: Language) -> Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         text => Some(text.map_err(|error| Error::io("read", &dir.join("report.md"), error))?),
     };
+    if let Some(old) = old.as_deref().filter(|old| !markdown::has_notes(old)) {
+        // Somebody has written it, or removed the marks: all of it may be notes.
+        let name = free_name(dir);
+        write(&name, old)?;
+        crate::complain(&format!("report.md has no place for notes: it is kept as {name}"));
+    }
     write("report.md", &markdown::markdown(&found, language, old.as_deref()))?;
     // The analysis has read these recordings already: what it could not read is an error there.
     let open = |name: &str| recording::decode(&host::read_bytes(&dir.join(name)).ok()?).ok();
     write("report.html", &report::html(&found, &open, language))?;
     print(format!("Report: {}\n", dir.join("report.html").display()))
+}
+
+/// A name for an earlier `report.md` that no file has.
+fn free_name(dir: &Path) -> String {
+    let names = (1..).map(|number| match number {
+        1 => "report.md.old".to_owned(),
+        number => format!("report.md.old{number}"),
+    });
+    let mut free = names.filter(|name| !host::is_file(&dir.join(name)));
+    free.next().expect("a directory has fewer files than there are numbers")
 }

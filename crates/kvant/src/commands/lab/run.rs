@@ -14,11 +14,14 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Runs a plan; returns the exit code.
 pub(super) fn run(args: &ArgMatches) -> u8 {
     let plan = match Plan::open(&path(args, "PLAN").to_string_lossy()) {
-        Ok(plan) if args.get_flag("quick") => plan.quick(),
+        Ok(plan) if args.contains_id("quick") => {
+            plan.quick(args.get_one("quick").map_or(Plan::QUICK, |s| Duration::from_secs(*s)))
+        }
         Ok(plan) => plan,
         Err(problem) => {
             crate::complain(&problem.to_string());
@@ -34,7 +37,7 @@ pub(super) fn run(args: &ArgMatches) -> u8 {
     if cfg!(panic = "abort") {
         clean_up_after_panics();
     }
-    let ended = signals::run(move |signal| {
+    let ended = signals::run_until_hangup(move |signal| {
         let stop = Stop::default();
         signal.on_request({
             let stop = stop.clone();

@@ -13,6 +13,7 @@ fn done(is_valid: bool) -> Done {
         service: response.clone(),
         response,
         statuses: vec![(200, 99), (500, 1)],
+        ..OpRecord::default()
     };
     let mut total = Interval {
         end_ns: 1_000_000_000,

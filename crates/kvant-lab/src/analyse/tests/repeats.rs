@@ -1,0 +1,130 @@
+//! What several repeats say, and what too few do not.
+
+use super::*;
+
+fn with_rate(rate: f64) -> Files {
+    let mut files = files(MS, MS, 1);
+    files.load.phases[0].outcome.phase.rate = Rate::Constant(rate);
+    files
+}
+
+#[test]
+fn the_planned_rate_is_the_median_of_the_repeats() {
+    let mut fixture = Fixture::new(vec![case(0, "kvant", PhaseKind::Hold)]);
+    for (repeat, rate) in [(1, 900.0), (2, 1_100.0), (3, 1_000.0)] {
+        fixture.attempt(0, repeat, AttemptVerdict::Valid, with_rate(rate));
+    }
+    assert_eq!(fixture.report().figures[0].planned_per_s, Some(1_000.0));
+}
+
+/// Repeats with ratios of CPU time.
+fn compared(ratios: &[u64]) -> Report {
+    let cases = vec![case(0, "kvant", PhaseKind::Hold), case(1, "java", PhaseKind::Hold)];
+    let mut fixture = Fixture::new(cases);
+    for (index, ratio) in ratios.iter().enumerate() {
+        let repeat = index as u32 + 1;
+        fixture.attempt(0, repeat, AttemptVerdict::Valid, files(MS, MS, 10 * MS));
+        fixture.attempt(1, repeat, AttemptVerdict::Valid, files(MS, MS, ratio * MS));
+    }
+    fixture.report()
+}
+
+fn cpu_ratio(report: &Report) -> &model::Comparison {
+    report.comparisons.iter().find(|one| one.figure == "cpu_per_request").unwrap()
+}
+
+#[test]
+fn one_repeat_shows_no_difference() {
+    let report = compared(&[40]);
+    assert_eq!(cpu_ratio(&report).difference(), None);
+    assert!(!report.verdict.iter().any(|text| text.en.contains("times that")), "{report:#?}");
+}
+
+#[test]
+fn few_repeats_have_a_range_and_no_interval() {
+    let report = compared(&[30, 40, 20]);
+    let cpu = cpu_ratio(&report);
+    assert_eq!((cpu.interval, cpu.difference()), (None, Some(true)));
+    let expected = "cpu_per_request of java is 3.00 times that of kvant (get, hold; 2.00 .. 4.00 \
+                    in 3 repeats).";
+    assert!(report.verdict.iter().any(|text| text.en == expected), "{:?}", report.verdict);
+}
+
+#[test]
+fn six_repeats_have_an_interval() {
+    let report = compared(&[30, 40, 20, 25, 35, 45]);
+    let cpu = cpu_ratio(&report);
+    let (low, high) = cpu.interval.unwrap();
+    assert_close(low, 2.0);
+    assert_close(high, 4.5);
+    assert!(
+        report.verdict.iter().any(|text| text.en.contains("95 % interval 2.00 .. 4.50 of 6")),
+        "{:?}",
+        report.verdict
+    );
+}
+
+#[test]
+fn errors_goodput_and_the_generators_cost_are_figures() {
+    let mut files = files(MS, MS, 1);
+    let total = &mut files.load.phases[0].outcome.total;
+    total.errors.status = 10;
+    total.cpu_ns = 14 * MS;
+    let mut fixture = Fixture::new(vec![case(0, "kvant", PhaseKind::Hold)]);
+    fixture.attempt(0, 1, AttemptVerdict::Valid, files);
+    let failed = AttemptVerdict::Failed("it ended".to_owned());
+    fixture.attempt(0, 2, failed, super::files(MS, MS, 1));
+    let report = fixture.report();
+    let figures = &report.figures[0];
+    assert_close(figures.errors_part.median, 0.005);
+    assert_close(figures.generator_cpu_per_request_ns.unwrap().median, 7_000.0);
+    assert_eq!((figures.disturbed, figures.failed), (0, 1));
+    let warning = "kvant, get, hold: 0.50 % of the requests failed.";
+    assert!(report.warnings.iter().any(|text| text.en == warning), "{:?}", report.warnings);
+    let text = crate::markdown::markdown(&report, Default::default(), None);
+    let row = |start: &str| {
+        let at = text.find(start).unwrap_or_else(|| panic!("no {start}: {text}"));
+        text[at..].lines().nth(2).unwrap().to_owned()
+    };
+    // Case, planned, achieved, goodput, errors, latencies, attempts, disturbed, failed.
+    assert_eq!(
+        row("| case | planned, /s"),
+        "| kvant / get / hold | 1000 | 1000 | 1000 | 0.500 | 1.00 | 1.00 | 1.00 | 1.00 | 1 | 0 | 1 |"
+    );
+    // CPU, with later work, of the generator, memory, disk, amplification, switches.
+    assert_eq!(
+        row("| case | CPU, us/request"),
+        "| kvant / get / hold | 0.0 | 0.0 | 7.0 | 0 | 64 | 3.00 | 0.75 |"
+    );
+}
+
+#[test]
+fn a_disturbed_step_of_a_search_that_failed_is_on_no_curve() {
+    let points = |disturbance: Option<String>| {
+        let mut files = search(Some(5_000.0), 5_150.0);
+        files.load.find_max.as_mut().unwrap().points[1].disturbance = disturbance;
+        let mut fixture = Fixture::new(vec![case(0, "kvant", PhaseKind::FindMax)]);
+        fixture.attempt(0, 1, AttemptVerdict::Valid, files);
+        fixture.report().curves[0].points.iter().map(|point| point.holds).collect::<Vec<_>>()
+    };
+    assert_eq!(points(None), [Some(true), Some(false)]);
+    assert_eq!(points(Some("others".to_owned())), [Some(true)]);
+}
+
+#[test]
+fn the_verdict_names_no_percentile_that_is_the_generators() {
+    let mut files = files(MS, MS, 10 * MS);
+    let phase = &mut files.load.phases[0];
+    let mut verdict = kvant_load::verdict::judge(&phase.outcome);
+    verdict.shares = vec![kvant_load::verdict::Share {
+        percent: 50.0,
+        response_ns: MS,
+        generator_ns: MS,
+        is_server: false,
+    }];
+    phase.verdict = Some(verdict);
+    let mut fixture = Fixture::new(vec![case(0, "kvant", PhaseKind::Hold)]);
+    fixture.attempt(0, 1, AttemptVerdict::Valid, files);
+    let verdict = &fixture.report().verdict[0].en;
+    assert_eq!(verdict, "kvant, get, hold at 1,000/s: 10.0 us of CPU a request.");
+}
