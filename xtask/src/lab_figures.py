@@ -8,7 +8,10 @@ Exits with 0 if all agree; otherwise prints the differences and exits with 1.
 
 import json
 import math
+import re
+import struct
 import sys
+import zlib
 from collections import Counter, defaultdict
 from fractions import Fraction
 from pathlib import Path
@@ -22,6 +25,10 @@ from hdrh.log import HistogramLogReader
 LOWEST_NS, HIGHEST_NS, DIGITS = 256, 24 * 3600 * 10**9, 3
 PERCENTILES = ["p50", "p75", "p90", "p99", "p99.9", "p99.99", "p99.999"]
 COMPARED = ["rate_max", "achieved", "cpu_per_request", "p99", "p99.9"]
+# Time after the load from which on its later work counts.
+LATER_NS_MIN = 500_000_000
+# Codes of the samples of a recording, as in docs/formats/recording.md.
+CPU, ALLOC, WAITS = 0, 1, {2: "contention", 4: "backpressure", 5: "io", 6: "scheduler"}
 # Figures are compared within this part: sums of floating-point numbers depend on their order.
 TOLERANCE = 1e-9
 
@@ -103,6 +110,53 @@ def values_of(*encoded):
     return values
 
 
+class Recording:
+    """The facts and samples of a recording, as docs/formats/recording.md describes them."""
+
+    def __init__(self, data):
+        at, sections = 16, {}
+        while at < len(data):
+            number, method, _, stored = struct.unpack_from("<BBII", data, at)
+            content = data[at + 14 : at + 14 + stored]
+            sections[number] = zlib.decompress(content, -15) if method else content
+            at += 14 + stored
+        self.data, self.at = sections[1], 0
+        self.started_wall_ns, self.duration_ns = self.varint(), self.varint()
+        for _ in range(2):
+            length = self.varint()
+            self.at += length
+        _, _, self.process_cpu_ns = self.varint(), self.varint(), self.varint()
+        self.has_cpu = self.varint() == 1
+        self.data, self.at = sections[7], 0
+        count = self.varint()
+        kinds = self.bytes(count)
+        times, durations, _ = self.varints(count), self.varints(count), self.varints(count)
+        activities, stages = self.bytes(count), self.bytes(count)
+        _, _, weights = self.varints(count), self.varints(count), self.varints(count)
+        starts, sum_ns = [], 0
+        for time in times:
+            sum_ns += time
+            starts.append(sum_ns)
+        self.samples = list(zip(kinds, starts, durations, activities, stages, weights))
+
+    def varint(self):
+        value = shift = 0
+        while True:
+            byte = self.data[self.at]
+            self.at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    def varints(self, count):
+        return [self.varint() for _ in range(count)]
+
+    def bytes(self, count):
+        self.at += count
+        return self.data[self.at - count : self.at]
+
+
 class Attempt:
     """An attempt with its raw files."""
 
@@ -129,12 +183,36 @@ class Attempt:
             yield phase["label"] or several, phase
 
     def times(self, phase):
-        first_ms = self.load["phases"][0]["start_wall_ms"]
-        start = self.facts["measure_start_ns"] + (phase["start_wall_ms"] - first_ms) * 10**6
+        start = phase.get("measure_start_ns") or self.facts["measure_start_ns"]
         return start, start + phase["measured_ns"]
 
-    def responses(self, phase):
-        return phase["completed"] + sum(other["completed"] for other in self.beside["phases"])
+    def next_start(self, phase):
+        starts = [self.times(other)[0] for other in self.load["phases"]]
+        return min((start for start in starts if start > self.times(phase)[0]), default=None)
+
+    def counted(self):
+        """Responses of both loads: begin, end, number."""
+        for phase in self.load["phases"]:
+            start, end = self.times(phase)
+            for one in phase["seconds"]:
+                yield start + one["start_ns"], start + one["end_ns"], one["completed"]
+            if not phase["seconds"]:
+                yield start, end, phase["completed"]
+        for phase in self.beside["phases"]:
+            if phase.get("measure_start_ns") is None:
+                continue
+            lines = list(log_of(self.path / "beside.hlog"))
+            logged = sum(count for _, _, count in lines)
+            for start, length, count in lines:
+                begin = phase["measure_start_ns"] + start
+                yield begin, begin + length, count * Fraction(phase["completed"], max(logged, 1))
+
+    def responses(self, start, end):
+        sum_of = Fraction(0)
+        for begin, until, count in self.counted():
+            overlap = max(0, min(end, until) - max(start, begin))
+            sum_of += count * Fraction(overlap, max(until - begin, 1))
+        return float(sum_of)
 
     def spent(self, start, end, counter):
         """A counter between two times, on straight lines between samples."""
@@ -159,8 +237,17 @@ class Attempt:
     def per_response(self, phase, counter, until=None):
         start, end = self.times(phase)
         spent = self.spent(start, until or end, counter)
-        count = self.responses(phase)
+        count = self.responses(start, end)
         return None if spent is None or count == 0 else spent / count
+
+
+def log_of(file):
+    """Begin, length and number of the response times of each line of an interval log."""
+    for line in file.read_text().splitlines():
+        tag, start, length, _, encoded = (line.split(",") + [""] * 5)[:5]
+        if tag.startswith("Tag=") and tag.endswith("/response"):
+            count = HdrHistogram.decode(encoded).get_total_count()
+            yield round(float(start) * 1e9), round(float(length) * 1e9), count
 
 
 def is_servers(phase, percent):
@@ -184,13 +271,17 @@ def cpu_per_request(attempt, phase):
     return attempt.per_response(phase, field("server_cpu_ns"))
 
 
-def write_amplification(stats):
-    if not stats:
+def write_amplification(attempt, phase):
+    start, _ = attempt.times(phase)
+    end = attempt.next_start(phase) or math.inf
+    until = [sample for sample in attempt.stats if sample["at_ns"] <= end]
+    if not until:
         return None
+    first = ([sample for sample in attempt.stats if sample["at_ns"] <= start] or attempt.stats[:1])[-1]
 
     def grown(*path):
         ends = []
-        for sample in (stats[0], stats[-1]):
+        for sample in (first, until[-1]):
             value = sample["stats"]
             for part in path:
                 value = value.get(part) if isinstance(value, dict) else None
@@ -202,7 +293,16 @@ def write_amplification(stats):
     return sum(written) / user if user and None not in written else None
 
 
-def check_figures(figures, attempts):
+def generator_cpu(attempt, phase, kind):
+    if kind == "command":
+        start, _ = attempt.times(phase)
+        spent = attempt.spent(start, attempt.samples[-1]["at_ns"], field("generator_cpu_ns"))
+    else:
+        spent = phase["cpu_ns"]
+    return spent / phase["completed"] if spent and phase["completed"] else None
+
+
+def check_figures(figures, attempts, kind):
     """Every figure of one case and step."""
     phases = [(a, dict(a.steps())[figures["step"]]) for a in attempts if figures["step"] in dict(a.steps())]
     name = f"case {figures['case']} {figures['step']}"
@@ -219,11 +319,14 @@ def check_figures(figures, attempts):
     check("cpu_per_request_ns", cpu_per_request)
     check("disk_written_per_request_bytes", lambda a, p: a.per_response(p, field("server_written_bytes")))
     check("switches_per_request", lambda a, p: a.per_response(p, switches))
-    check("write_amplification", lambda a, p: write_amplification(a.stats))
+    check("write_amplification", write_amplification)
+    check("generator_cpu_per_request_ns", lambda a, p: generator_cpu(a, p, kind))
+    planned = median(p["rate"]["from_per_s"] for _, p in phases)
+    expect(section, f"{name} planned", figures["planned_per_s"], planned or None)
 
     def with_later_work(a, p):
-        last = a.load["phases"][-1]
-        if not a.samples or p is not last:
+        is_watched = a.samples and a.samples[-1]["at_ns"] >= a.times(p)[1] + LATER_NS_MIN
+        if not is_watched or a.next_start(p) is not None:
             return None
         return a.per_response(p, field("server_cpu_ns"), a.samples[-1]["at_ns"])
 
@@ -249,7 +352,8 @@ def check_figures(figures, attempts):
         pairs = zip(all_values, phases)
         found = [v.percentile(percent) for v, (_, p) in pairs if v.total() and is_servers(p, float(percent))]
         expect_measured(section, f"{name} {percentile}", response.get(percentile), found)
-    maxima = [values.max() for values in all_values if values.total()]
+    pairs = zip(all_values, phases)
+    maxima = [values.max() for values, (_, p) in pairs if values.total() and is_servers(p, 100.0)]
     expect_measured(section, f"{name} max", response.get("max"), maxima)
     for values, (_, phase) in zip(all_values, phases):
         expect(section, f"{name} count", values.total(), phase["response_with_unanswered"]["count"])
@@ -327,6 +431,56 @@ def check_time_line(line, attempt):
         expect("time lines", f"{what} cells", column["counts"], sorted(cells.items()))
 
 
+    seconds = [second for phase in attempt.load["phases"] for second in phase["seconds"]]
+    for key in ("planned", "errors"):
+        total = sum(column[key] for column in line["columns"])
+        expect("time lines", f"attempt {line['attempt']} {key}", total, sum(one[key] for one in seconds))
+
+
+def names_of(enum):
+    """The names of an enumeration of tags by their numbers."""
+    source = (Path(__file__).parents[2] / "crates/kvant-base/src/tag.rs").read_text()
+    body = source.split(f"pub enum {enum} {{")[1].split("\n    }")[0]
+    return re.findall(r'= "(.*)"', body)
+
+
+def check_layers(layers, attempt):
+    """The costs of a step, from the samples of the recording within its measured time."""
+    recording = Recording((attempt.path / "profile.kprof").read_bytes())
+    phase = dict(attempt.steps())[layers["step"]]
+    facts = attempt.facts
+    begin = facts["start_ns"] + recording.started_wall_ns - facts["start_wall_ms"] * 10**6
+    start, end = attempt.times(phase)
+    start, end = max(start, begin), min(end, begin + recording.duration_ns)
+    count = attempt.responses(start, end)
+    activities, stages = names_of("Activity"), names_of("Stage")
+    sums = defaultdict(Fraction)
+    for kind, at, length, activity, stage, weight in recording.samples:
+        at += begin
+        if length:
+            part = Fraction(max(0, min(end, at + length) - max(start, at)), length)
+        else:
+            part = Fraction(start <= at < end)
+        if part and (kind in (CPU, ALLOC) or kind in WAITS):
+            sums[activities[activity], stages[stage], kind] += weight * part
+    sampled = sum(value for (_, _, kind), value in sums.items() if kind == CPU)
+    used = attempt.spent(start, end, field("server_cpu_ns"))
+    if used is None:
+        used = recording.process_cpu_ns * (end - start) / recording.duration_ns
+    if recording.has_cpu and used > sampled:
+        sums["[not sampled]", "", CPU] += Fraction(used) - sampled
+    found = {}
+    for row in layers["rows"]:
+        place = (row["activity"], row["stage"])
+        found[(*place, CPU)] = row["cpu_ns"]
+        found[(*place, ALLOC)] = row["allocated_bytes"]
+        by_name = dict(row["waits_ns"])
+        found.update({(*place, kind): by_name.get(name, 0) for kind, name in WAITS.items()})
+    for key in sorted(set(found) | set(sums)):
+        what = f"attempt {layers['attempt']} {layers['step']} {key}"
+        expect("layers", what, found.get(key, 0), float(sums.get(key, 0)) / count)
+
+
 def main():
     directory = Path(sys.argv[1])
     report = json.loads((directory / "report.json").read_text())
@@ -354,11 +508,15 @@ def main():
     wanted = sorted((case, step) for case, of_case in steps.items() for step in of_case)
     expect("figures", "cases", sorted((f["case"], f["step"]) for f in report["figures"]), wanted)
     for figures in report["figures"]:
-        check_figures(figures, valid[figures["case"]])
+        check_figures(figures, valid[figures["case"]], run["cases"][figures["case"]]["kind"])
     for spectrum in report["spectra"]:
         check_spectrum(spectrum, valid[spectrum["case"]])
     for line in report["time_lines"]:
         check_time_line(line, numbers[line["attempt"]])
+    for layers in report["layers"]:
+        check_layers(layers, numbers[layers["attempt"]])
+    profiled = {number for number, attempt in numbers.items() if (attempt.path / "profile.kprof").exists()}
+    expect("layers", "cases", bool(report["layers"]), bool(profiled))
 
     points = Counter()
     for curve in report["curves"]:
@@ -379,7 +537,12 @@ def main():
             expect("curves", f"point of attempt {point['attempt']}, {found} in {wanted}", found in wanted, True)
             points[point["attempt"]] += 1
     for number, attempt in numbers.items():
-        flat = [p for p in attempt.load["phases"] if p["rate"]["kind"] != "ramp" and p["completed"] > 0]
+        steps = (attempt.load["find_max"] or {"points": []})["points"]
+        flat = [
+            p for index, p in enumerate(attempt.load["phases"])
+            if p["rate"]["kind"] != "ramp" and p["completed"] > 0
+            and not any(not one["is_met"] and one["disturbance"] for one in steps[index : index + 1])
+        ]
         expect("curves", f"points of attempt {number}", points[number], len(flat))
 
     def value(attempt, figure):
@@ -399,8 +562,10 @@ def main():
         return values_of(*kinds).percentile(figure[1:])
 
     def case_of(subject, cell, workload, phase):
-        key = (subject, cell, workload, phase)
-        return next(c["id"] for c in run["cases"] if (c["subject"], c["cell"], c["workload"], c["phase"]) == key)
+        # A sweep has no axes that do not concern it.
+        named = lambda cell: [one for one in cell if one]
+        key = (subject, named(cell), workload, phase)
+        return next(c["id"] for c in run["cases"] if (c["subject"], named(c["cell"]), c["workload"], c["phase"]) == key)
 
     for comparison in report["comparisons"]:
         place = (comparison["cell"], comparison["workload"], comparison["phase"])

@@ -46,7 +46,7 @@ const TORTURES: &[Torture] = &[
     },
     Torture {
         name: "lab",
-        about: "End runs of the lab by signals, killed servers and a full disk; as root",
+        about: "End runs of the lab by signals, killed servers, SIGKILL and a full disk; as root",
         tests: &[("kvant", "lab_endings")],
         option: "moments",
         default: 10,

@@ -3,7 +3,7 @@
 use crate::process::{self, about};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// Programs, and a directory for plans, runs and logs.
 pub(super) struct Setting {
@@ -34,9 +34,21 @@ impl Setting {
 
     /// Runs a plan and returns its report. A run in which no attempt counts fails, with a report.
     pub(super) fn run(&self, name: &str, plan: &str) -> Result<Value, String> {
-        let mut command = self.lab_run(name, plan)?;
-        command.status().map_err(about(process::shown(&command)))?;
-        self.report(name)
+        let reports = self.run_all(&[(name.to_owned(), plan.to_owned())])?;
+        reports.into_iter().next().ok_or_else(|| format!("{name} did not run"))
+    }
+
+    /// Runs plans at the same time and returns their reports.
+    pub(super) fn run_all(&self, plans: &[(String, String)]) -> Result<Vec<Value>, String> {
+        let start = |(name, plan): &(String, String)| {
+            self.lab_run(name, plan)?.spawn().map_err(about(name))
+        };
+        // All are awaited, even if one does not start.
+        let runs: Vec<Result<Child, String>> = plans.iter().map(start).collect();
+        for run in runs {
+            run?.wait().map_err(about("kvant lab"))?;
+        }
+        plans.iter().map(|(name, _)| self.report(name)).collect()
     }
 
     /// A subject of a plan: the server with a mean service time.
