@@ -21,8 +21,8 @@
 //!
 //! Invariants:
 //! 1. All times with `_ns` are nanoseconds of the machine's monotonic clock, which generator,
-//!    server and events share. A recording has wall time. Clocks of remote subjects are not
-//!    matched, and they have no events.
+//!    server and events share. A recording has wall time. Times of a subject on another machine
+//!    are converted by a [`ClockMatch`]; without one it has no events.
 //! 2. Counters in samples are cumulative; readers take differences.
 //! 3. Within a version fields are added, never renamed or redefined.
 
@@ -259,6 +259,10 @@ pub struct Attempt {
     /// Seed of its arrivals and requests: another one in each repeat.
     #[serde(default)]
     pub seed: u64,
+    /// How the clocks of a subject on another machine relate to those of this one; `None` if it
+    /// was on this machine, or did not tell its time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<ClockMatch>,
     /// What limits the trust in it, a sentence each, even if it counts: errors, a rate that is not
     /// confirmed, a subject that was not at rest before.
     #[serde(default)]
@@ -268,11 +272,34 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// A wall time in nanoseconds since 1970, such as the begin of a recording, on the monotonic
-    /// clock; exact to a millisecond. Negative if it is before the machine's start.
+    /// A wall time of the subject in nanoseconds since 1970, such as the begin of a recording, on
+    /// the monotonic clock of this machine; exact to a millisecond. Negative if it is before the
+    /// machine's start.
     pub fn monotonic_ns(&self, wall_ns: u64) -> i64 {
-        let since_start_ns = i128::from(wall_ns) - i128::from(self.start_wall_ms) * 1_000_000;
-        i64::try_from(i128::from(self.start_ns) + since_start_ns).unwrap_or(i64::MAX)
+        // Our monotonic clock was 0 at this time of the wall clock that `wall_ns` is of.
+        let origin_ns = match &self.clock {
+            Some(clock) => i128::from(clock.wall_origin_ns) + i128::from(clock.ahead_ns),
+            None => i128::from(self.start_wall_ms) * 1_000_000 - i128::from(self.start_ns),
+        };
+        i64::try_from(i128::from(wall_ns) - origin_ns).unwrap_or(i64::MAX)
+    }
+}
+
+/// How the clocks of a subject on another machine relate to the monotonic clock of this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockMatch {
+    /// Its monotonic clock less ours.
+    pub ahead_ns: i64,
+    /// The most by which `ahead_ns` can be wrong.
+    pub error_ns: u64,
+    /// Its wall time, in nanoseconds since 1970, when its monotonic clock was 0.
+    pub wall_origin_ns: i64,
+}
+
+impl ClockMatch {
+    /// A time of its monotonic clock on ours.
+    pub fn ours_ns(&self, its_ns: u64) -> u64 {
+        its_ns.saturating_add_signed(self.ahead_ns.saturating_neg())
     }
 }
 
@@ -327,7 +354,10 @@ pub struct WatchSample {
 /// A sample of `/v0/stats` of a Kvant.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StatsSample {
-    /// Monotonic.
+    /// When they were requested, monotonic.
+    #[serde(default)]
+    pub asked_ns: u64,
+    /// When they had come, monotonic.
     pub at_ns: u64,
     /// The response.
     pub stats: serde_json::Value,

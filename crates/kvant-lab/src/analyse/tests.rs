@@ -90,6 +90,7 @@ impl Fixture {
         let number = self.attempt_count;
         let attempt = Attempt {
             seed: 1,
+            clock: None,
             notes: Vec::new(),
             number,
             case,
@@ -219,6 +220,7 @@ fn files(fast_ns: u64, slow_ns: u64, cpu_ns_per_s: u64) -> Files {
         ..WatchSample::default()
     };
     let stats = |at_ns: u64, user: u64, written: u64| StatsSample {
+        asked_ns: at_ns,
         at_ns,
         stats: json!({"engine": {
             "writes": {"user_bytes": user},

@@ -4,6 +4,7 @@
 //! has its event loops.
 
 use super::beside::{Beside, Gate};
+use super::clocks;
 use super::context::{Context, Problem};
 use super::debt;
 use super::external;
@@ -18,7 +19,7 @@ use super::stage;
 use super::subject::Running;
 use super::tasks::{self, Order, Task};
 use crate::plan::Requests;
-use crate::record::{AttemptVerdict, Case};
+use crate::record::{AttemptVerdict, Case, ClockMatch};
 use kvant_base::Error;
 use kvant_base::lock::NamedMutex;
 use kvant_load::find_max::{self, FindMaxConfig, Means, Purpose};
@@ -38,6 +39,8 @@ pub(super) struct Done {
     pub(super) rate_per_s: Option<f64>,
     /// The maximum, if the case finds one.
     pub(super) maximum: Option<f64>,
+    /// How the subject's clocks relate to ours, if it is on another machine.
+    pub(super) clock: Option<ClockMatch>,
     /// The most important figures in a line.
     pub(super) figures: String,
     /// What limits the trust in it, a sentence each.
@@ -134,13 +137,16 @@ pub(super) fn run(
     });
     let kind = order.of_case.case.kind;
     let debt = debt::note(kind, &measured, observed.stats.as_deref());
+    let is_remote_kvant = running.is_kvant && !running.shares_clock;
+    let clock = is_remote_kvant.then(|| clocks::note(observed.clock.as_ref()));
     Ok(Done {
         verdict,
         measure_start_ns: measured.start_ns,
         rate_per_s: task.rate_per_s(),
         maximum: measured.maximum(),
         figures: measured.figures(),
-        notes: measured.notes(kind).into_iter().chain(debt).collect(),
+        notes: measured.notes(kind).into_iter().chain(debt).chain(clock).collect(),
+        clock: observed.clock,
         is_final: false,
     })
 }

@@ -21,6 +21,7 @@
 mod attempt;
 mod beside;
 pub mod cleanup;
+mod clocks;
 mod context;
 mod crowd;
 mod data;

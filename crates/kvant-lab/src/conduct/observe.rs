@@ -7,11 +7,12 @@
 //!
 //! Threads: one for each of them, on the CPUs of the generator, as the thread that starts them.
 
+use super::clocks;
 use super::events;
 use super::http::{self, Server, Stream};
 use super::stop::Stop;
 use super::watch::{self, Sampler, Watched};
-use crate::record::{EventFacts, StatsSample, Watch};
+use crate::record::{ClockMatch, EventFacts, StatsSample, Watch};
 use kvant_base::lock::{NamedCondvar, NamedMutex};
 use kvant_base::wait::WaitKind;
 use kvant_base::{Error, Result};
@@ -57,7 +58,10 @@ pub(super) struct Observed {
     /// What paused this program, if anything did.
     pub(super) pause: Option<String>,
     pub(super) stats: Option<Vec<StatsSample>>,
+    /// By our clock; `None`, too, if its clock is another one that could not be matched.
     pub(super) events: Option<Vec<EventFacts>>,
+    /// How its clock was matched, if it is another one.
+    pub(super) clock: Option<ClockMatch>,
     /// The recording, or why there is none.
     pub(super) profile: Option<std::result::Result<Vec<u8>, String>>,
 }
@@ -69,6 +73,7 @@ pub(super) type StatsSoFar = Arc<NamedMutex<Vec<StatsSample>>>;
 pub(super) struct Observer {
     shared: Arc<Shared>,
     stop: Stop,
+    shares_clock: bool,
     watch: Option<JoinHandle<(Watch, Option<String>)>>,
     stats: Option<JoinHandle<()>>,
     stats_so_far: StatsSoFar,
@@ -109,6 +114,7 @@ impl Observer {
         let mut observer = Observer {
             shared: Arc::clone(&shared),
             stop,
+            shares_clock,
             watch: None,
             stats: None,
             stats_so_far: Arc::new(NamedMutex::new("lab_stats", Vec::new())),
@@ -125,7 +131,7 @@ impl Observer {
             sampler.finish()
         })?);
         let Some(kvant) = kvant else { return Ok(observer) };
-        if shares_clock && let Ok(stream) = events::open(&kvant) {
+        if let Ok(stream) = events::open(&kvant) {
             let reading = stream.try_clone().map_err(|error| failed("events", error))?;
             let reader = thread("lab-events", move || events::read(reading))?;
             observer.events = Some((stream, reader));
@@ -161,12 +167,18 @@ impl Observer {
         });
         let events = self.events.take();
         let events = events.and_then(|(_, reader)| joined_until(reader, until, &self.stop));
+        let clock = stats.as_deref().filter(|_| !self.shares_clock).and_then(clocks::matched);
+        let events = match (self.shares_clock, clock) {
+            (true, _) => events,
+            (false, Some(clock)) => events.map(|events| clocks::ours(events, &clock)),
+            (false, None) => None,
+        };
         let profile = self.profile.take().and_then(|recorder| {
             joined_until(recorder, until, &self.stop).unwrap_or_else(|| {
                 Some(Err(format!("none came within {} s", PROFILE_WAIT_MAX.as_secs())))
             })
         });
-        Observed { watch, pause, stats, events, profile }
+        Observed { watch, pause, stats, events, clock, profile }
     }
 
     fn end(&self) {
@@ -219,10 +231,12 @@ fn sample_stats(
     let mut next_ns = clock.monotonic_ns();
     loop {
         // A subject that dies or refuses leaves a gap.
-        if let Ok(response) = kvant.request("GET", "/v0/stats", STATS_WAIT_MAX)
-            && let Ok(stats) = serde_json::from_slice(&response.body)
-        {
-            samples.lock().push(StatsSample { at_ns: clock.monotonic_ns(), stats });
+        let asked_ns = clock.monotonic_ns();
+        if let Ok(response) = kvant.request("GET", "/v0/stats", STATS_WAIT_MAX) {
+            let at_ns = clock.monotonic_ns();
+            if let Ok(stats) = serde_json::from_slice(&response.body) {
+                samples.lock().push(StatsSample { asked_ns, at_ns, stats });
+            }
         }
         next_ns += STATS_PERIOD.as_nanos() as u64;
         while clock.monotonic_ns() < next_ns {

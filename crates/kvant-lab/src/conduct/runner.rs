@@ -221,6 +221,7 @@ impl<'a> Runner<'a> {
             start_wall_ms,
             rate_per_s: done.rate_per_s,
             seed: resolved.workload.seed,
+            clock: done.clock,
             notes: self.stage.note().into_iter().chain(done.notes.clone()).collect(),
             verdict: done.verdict.clone(),
         };
@@ -344,6 +345,7 @@ impl Done {
             measure_start_ns: None,
             rate_per_s: None,
             maximum: None,
+            clock: None,
             figures: String::new(),
             notes: Vec::new(),
             is_final,

@@ -3,6 +3,7 @@
 
 mod beside;
 mod conduct;
+mod elsewhere;
 #[path = "../queue/exact.rs"]
 mod exact;
 mod fake_machine;

@@ -1,5 +1,6 @@
-//! A server that gives one response to every request.
+//! A server that gives one response to every request, or passes for a Kvant in some respect.
 
+use kvant_env::Env;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -8,8 +9,17 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nServer: small/1\r\nContent-Length: 5\r\n\r\nhello";
-/// What a Kvant says at `/v0/stats`, as far as the lab recognizes it by that.
-const STATS: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 26\r\n\r\n{\"server\":{},\"latency\":{}}";
+/// The monotonic clock of [`Server::elsewhere`] less that of this machine.
+pub(crate) const AHEAD_NS: i64 = 3_600_000_000_000;
+/// How long its one event lasted, which began when the stream of events was opened.
+pub(crate) const EVENT_US: u64 = 2_000;
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Plain,
+    HangingAt(&'static str),
+    Elsewhere,
+}
 
 /// A running server, which stops to accept when dropped.
 pub(crate) struct Server {
@@ -21,13 +31,18 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start() -> Server {
-        Server::with(None)
+        Server::with(Kind::Plain)
     }
 
     /// A server with the statistics of a Kvant that never responds to requests for paths that
     /// begin so.
     pub(crate) fn hanging_at(path: &'static str) -> Server {
-        Server::with(Some(path))
+        Server::with(Kind::HangingAt(path))
+    }
+
+    /// A Kvant whose clock is that of another machine.
+    pub(crate) fn elsewhere() -> Server {
+        Server::with(Kind::Elsewhere)
     }
 
     /// Requests without a response.
@@ -35,7 +50,7 @@ impl Server {
         self.hanging_count.load(Ordering::SeqCst)
     }
 
-    fn with(hanging: Option<&'static str>) -> Server {
+    fn with(kind: Kind) -> Server {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let is_over = Arc::new(AtomicBool::new(false));
@@ -47,7 +62,7 @@ impl Server {
                     return;
                 }
                 let hangs = Arc::clone(&hangs);
-                std::thread::spawn(move || serve(stream.unwrap(), hanging, &hangs));
+                std::thread::spawn(move || serve(stream.unwrap(), kind, &hangs));
             }
         });
         Server { address, is_over, hanging_count, thread: Some(thread) }
@@ -70,7 +85,7 @@ impl Drop for Server {
 }
 
 /// Responds until the client closes. Requests have no bodies.
-fn serve(mut stream: TcpStream, hanging: Option<&str>, hanging_count: &AtomicUsize) {
+fn serve(mut stream: TcpStream, kind: Kind, hanging_count: &AtomicUsize) {
     stream.set_nodelay(true).unwrap();
     let mut unread = Vec::new();
     let mut buffer = [0; 4096];
@@ -79,16 +94,41 @@ fn serve(mut stream: TcpStream, hanging: Option<&str>, hanging_count: &AtomicUsi
         while let Some(end) = unread.windows(4).position(|window| window == b"\r\n\r\n") {
             let head = String::from_utf8(unread.drain(..end + 4).collect()).unwrap();
             let path = head.split(' ').nth(1).unwrap_or_default();
-            if hanging.is_some_and(|hanging| path.starts_with(hanging)) {
-                hanging_count.fetch_add(1, Ordering::SeqCst);
-                std::thread::sleep(Duration::from_secs(30));
-                return;
-            }
-            let is_stats = hanging.is_some() && path == "/v0/stats";
-            let response = if is_stats { STATS } else { RESPONSE };
-            if stream.write_all(response).is_err() {
+            let response = match kind {
+                Kind::HangingAt(hanging) if path.starts_with(hanging) => {
+                    hanging_count.fetch_add(1, Ordering::SeqCst);
+                    std::thread::sleep(Duration::from_secs(30));
+                    return;
+                }
+                Kind::HangingAt(_) if path == "/v0/stats" => stats(""),
+                Kind::Elsewhere if path == "/v0/stats" => {
+                    stats(&format!("\"monotonic_ns\":{},\"wall_ms\":0", its_ns()))
+                }
+                Kind::Elsewhere if path == "/v0/events" => event(),
+                _ => RESPONSE.to_vec(),
+            };
+            if stream.write_all(&response).is_err() {
                 return;
             }
         }
     }
+}
+
+/// What a Kvant says at `/v0/stats`, as far as the lab recognizes it by that.
+fn stats(members: &str) -> Vec<u8> {
+    let body = format!("{{\"server\":{{{members}}},\"latency\":{{}}}}");
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+}
+
+/// A stream with one event that has ended already.
+fn event() -> Vec<u8> {
+    let data = format!(
+        "{{\"span\":1,\"start_ns\":{},\"duration_us\":{EVENT_US},\"fields\":{{}}}}",
+        its_ns()
+    );
+    format!("HTTP/1.1 200 OK\r\n\r\nevent: flush\ndata: {data}\n\n").into_bytes()
+}
+
+fn its_ns() -> u64 {
+    Env::posix().clock.monotonic_ns().strict_add_signed(AHEAD_NS)
 }

@@ -52,14 +52,18 @@ pub(super) fn json(server: &ServerState) -> Value {
         .iter()
         .map(|&consumer| (consumer.name().to_string(), budget.used_bytes(consumer).into()))
         .collect();
-    let uptime_us = (server.env.clock.monotonic_ns() - server.started_ns) / 1000;
+    let clock = &server.env.clock;
+    let monotonic_ns = clock.monotonic_ns();
     members.extend([
         ("requests".to_string(), request_rows.collect()),
         ("connections_open".to_string(), connections(server).sum::<usize>().into()),
         ("connections_open_by_selector".to_string(), connections(server).collect()),
         ("connections_max".to_string(), server.connections_max.into()),
         ("selectors".to_string(), server.counters.len().into()),
-        ("uptime_us".to_string(), uptime_us.into()),
+        ("uptime_us".to_string(), ((monotonic_ns - server.started_ns) / 1000).into()),
+        // For readers on other machines that match their clocks with these.
+        ("monotonic_ns".to_string(), monotonic_ns.into()),
+        ("wall_ms".to_string(), clock.wall_ms().into()),
         ("events".to_string(), server.events.last_number().into()),
         ("memory_limit_bytes".to_string(), budget.limit_bytes().into()),
         ("memory_bytes".to_string(), memory.into()),

@@ -159,6 +159,7 @@ fn counts_of_a_second_are_spread_over_its_columns() {
 fn write_amplification_is_that_of_the_measured_time_of_a_step() {
     let mut files = two_steps();
     let stats = |tenth: u64, user: u64, written: u64| StatsSample {
+        asked_ns: 0,
         at_ns: START_NS - SECOND + tenth * SECOND / 10,
         stats: json!({"engine": {
             "writes": {"user_bytes": user},

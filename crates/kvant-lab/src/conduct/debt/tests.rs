@@ -8,6 +8,7 @@ const MB: u64 = 1_000_000;
 /// Samples, one a second, of a server that flushes 10 MB in each of them, with this debt.
 fn samples(flushes_per_s: u64, debt_mb: impl Fn(u64) -> u64) -> Vec<StatsSample> {
     let sample = |second: u64| StatsSample {
+        asked_ns: 0,
         at_ns: second * 1_000_000_000,
         stats: json!({"engine": {
             "flushes": {"count": second * flushes_per_s, "written_bytes": second * 10 * MB},
@@ -45,7 +46,7 @@ fn few_flushes_short_phases_and_other_engines_say_nothing() {
     // 10 MB a flush: two rounds of level 0 are 80 MB, which is more than a quarter of 100 MB.
     let slow = samples(1, |second| second * 8);
     assert_eq!(growth(&slow, 50_000_000_000, 60_000_000_000), None);
-    let sample = |at_ns| StatsSample { at_ns, stats: json!({"engine": null}) };
+    let sample = |at_ns| StatsSample { asked_ns: at_ns, at_ns, stats: json!({"engine": null}) };
     assert_eq!(growth(&[sample(1), sample(2)], 0, 3), None);
     assert_eq!(growth(&[], 0, 3), None);
 }

@@ -246,6 +246,7 @@ fn attempts(run: &Run) -> Vec<Attempt> {
             };
             attempts.push(Attempt {
                 seed: u64::from(repeat),
+                clock: None,
                 notes: Vec::new(),
                 number,
                 case: case.id,
