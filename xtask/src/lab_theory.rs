@@ -1,5 +1,5 @@
-//! `cargo xtask lab-theory [CHECK]... [--long] [--release] [--service-us N]`: compares reports of
-//! `kvant lab run` with queues of known behaviour. The checks, all of them by default:
+//! `cargo xtask lab-theory [CHECK]... [--long] [--queue NAME] [--release] [--service-us N]`:
+//! compares reports of `kvant lab run` with queues of known behaviour. The checks, by default all:
 //!
 //! - [`capacity`]: a server of exactly 5,000 requests per second; five searches must find it.
 //! - [`queues`]: M/D/1 and M/M/1 at three loads, against the exact queue and against theory.
@@ -23,6 +23,8 @@ const CHECKS: [&str; 3] = ["disturbances", "capacity", "queues"];
 
 pub(crate) fn command() -> clap::Command {
     let long = Arg::new("long").long("long").action(ArgAction::SetTrue);
+    let names: Vec<String> = queues::names().collect();
+    let queue = Arg::new("queue").long("queue").value_name("NAME").value_parser(names);
     let checks = Arg::new("CHECK").num_args(0..).value_parser(CHECKS);
     clap::Command::new("lab-theory")
         .about("Check reports of `kvant lab` against queueing theory")
@@ -34,8 +36,9 @@ pub(crate) fn command() -> clap::Command {
         .args([
             checks.help("Only these"),
             long.help(
-                "Run the queues so long that theory itself must be met within 5 %: 19 minutes",
+                "Run the queues so long that theory itself must be met within 5 %: half an hour",
             ),
+            queue.help("Only this queue"),
             process::release_flag(),
             process::number("service-us", "Mean service time of the queues of short runs [4000]"),
         ])
@@ -56,12 +59,13 @@ pub(crate) fn run(matches: &ArgMatches) -> Verdict {
     let wanted: Option<Vec<&String>> = matches.get_many("CHECK").map(Iterator::collect);
     let is_wanted =
         |check: &&str| wanted.as_ref().is_none_or(|all| all.iter().any(|one| one == check));
+    let only: Option<&String> = matches.get_one("queue");
     let mut passed = true;
     for check in CHECKS.iter().filter(|check| is_wanted(check)) {
         passed &= match *check {
             "disturbances" => disturbances::check(&setting)?,
             "capacity" => capacity::check(&setting)?,
-            _ => queues::check(&setting, length)?,
+            _ => queues::check(&setting, length, only.map(String::as_str))?,
         };
     }
     println!("lab-theory: {}", if passed { "passed" } else { "failed" });

@@ -4,8 +4,9 @@
 //!
 //! One queue serves all requests in order of arrival. `MODEL` is the distribution of its service
 //! times with the mean `MEAN_US`: `constant` or `exponential`. A constant 200 us is a server that
-//! can do exactly 5,000 requests per second. `LOG` gets one line a request: arrival (monotonic),
-//! service time and the time at which the response was written, in nanoseconds.
+//! can do exactly 5,000 requests per second. One line a request is appended to `LOG`: arrival
+//! (monotonic), service time and the time at which the response was written, in nanoseconds. A
+//! server that continues a log draws other service times than the one before it.
 #![allow(clippy::print_stdout, reason = "what it prints is its purpose")]
 
 #[path = "../../tests/queue/mod.rs"]
@@ -31,9 +32,12 @@ fn main() -> io::Result<()> {
     let number = |text: &String| text.parse::<u64>().map_err(io::Error::other);
     let port = u16::try_from(number(port)?).map_err(io::Error::other)?;
     let mean = Duration::from_micros(number(mean_us)?);
-    let queue = Queue::start(port, service, mean, number(seed)?)?;
+    let append = |path| File::options().append(true).create(true).open(path);
+    let mut log = log.first().map(append).transpose()?;
+    let logged_bytes = log.as_ref().map_or(Ok(0), |log| log.metadata().map(|file| file.len()))?;
+    let seed = number(seed)? + logged_bytes;
+    let queue = Queue::start(port, service, mean, seed)?;
     println!("{} {model} {mean:?}, seed {seed}", queue.address);
-    let mut log = log.first().map(File::create).transpose()?;
     loop {
         std::thread::sleep(LOG_PERIOD);
         let lines: String = queue

@@ -66,7 +66,7 @@ fn response_times_are_those_of_the_exact_queue() {
         let served: Vec<exact::Served> =
             served.iter().map(|one| (one.arrival_ns, one.service_ns, one.written_ns)).collect();
         let end_ns = start_ns + report.run.cases[0].duration_ns;
-        let (exact, written) = exact::within(&served, start_ns, end_ns);
+        let (exact, written) = exact::within(&served, std::slice::from_ref(&(start_ns..end_ns)));
         assert!(exact.count() > 50, "{} requests", exact.count());
         let reported = |name: &str| {
             let of_name = figures.response_ns.iter().find(|(known, _)| known == name);

@@ -1,5 +1,7 @@
 //! The exact queue: what response times follow from arrivals and service times that really were.
 
+use std::ops::Range;
+
 /// Arrival, service time, and the time at which the response was written, of a request: in
 /// nanoseconds of the monotonic clock.
 pub(crate) type Served = (u64, u64, u64);
@@ -29,19 +31,19 @@ impl Responses {
     }
 }
 
-/// The response times of the requests that arrived in a measured time: by Lindley's recursion over
+/// The response times of the requests that arrived in measured times: by Lindley's recursion over
 /// arrivals and service times, and as the server wrote them. Like the generator, both count a
-/// request that is pending at the end with its age.
-pub(crate) fn within(served: &[Served], start_ns: u64, end_ns: u64) -> (Responses, Responses) {
+/// request that is pending at the end of such a time with its age.
+pub(crate) fn within(served: &[Served], measured: &[Range<u64>]) -> (Responses, Responses) {
     let mut in_order = served.to_vec();
     in_order.sort_unstable();
     let (mut exact, mut written) = (Vec::new(), Vec::new());
     let mut due_ns = 0;
     for (arrival_ns, service_ns, written_ns) in in_order {
         due_ns = arrival_ns.max(due_ns) + service_ns;
-        if (start_ns..end_ns).contains(&arrival_ns) {
-            exact.push(due_ns.min(end_ns) - arrival_ns);
-            written.push(written_ns.min(end_ns) - arrival_ns);
+        if let Some(time) = measured.iter().find(|time| time.contains(&arrival_ns)) {
+            exact.push(due_ns.min(time.end) - arrival_ns);
+            written.push(written_ns.min(time.end) - arrival_ns);
         }
     }
     (Responses::new(exact), Responses::new(written))
