@@ -3,12 +3,12 @@
 //!
 //! Threads: one per connection.
 
-use crate::figures::{mib, plain, targeted};
-use crate::http::Connection;
-use crate::records::{self, Records};
-use crate::scratch::Scratch;
-use crate::server::ServerProcess;
-use crate::{Failure, Settings};
+use super::figures::{mib, plain, targeted};
+use super::http::Connection;
+use super::records::{self, Records};
+use super::scratch::Scratch;
+use super::server::ServerProcess;
+use super::{Failure, Settings};
 use kvant_env::rng::Rng;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,11 +1,11 @@
 //! Space amplification: every key is overwritten several times at random, then compaction runs
 //! until it is idle.
 
-use crate::engine::{open, settle};
-use crate::figures::{mib, plain, share, targeted};
-use crate::records::{self, KEY_BYTES, Records};
-use crate::scratch::Scratch;
-use crate::{Failure, Settings};
+use super::engine::{open, settle};
+use super::figures::{mib, plain, share, targeted};
+use super::records::{self, KEY_BYTES, Records};
+use super::scratch::Scratch;
+use super::{Failure, Settings};
 use kvant_engine::WriteBatch;
 use kvant_env::rng::Rng;
 

@@ -5,12 +5,12 @@
 //! with an engine whose background tasks never run, until writes stall. It is killed, and the real
 //! server recovers.
 
-use crate::figures::{mib, plain, targeted};
-use crate::http::Connection;
-use crate::records::{self, Records};
-use crate::scratch::Scratch;
-use crate::server::ServerProcess;
-use crate::{Failure, Settings};
+use super::figures::{mib, plain, targeted};
+use super::http::Connection;
+use super::records::{self, Records};
+use super::scratch::Scratch;
+use super::server::ServerProcess;
+use super::{Failure, Settings};
 use kvant_engine::{Db, Options, Resources, SyncLevel, WriteBatch};
 use kvant_env::{Env, Signal, Spawner, Task, TaskHandle};
 use std::io::{BufRead, BufReader};

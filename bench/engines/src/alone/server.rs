@@ -1,7 +1,7 @@
 //! The real server, as a process.
 
-use crate::http::Connection;
-use crate::{Failure, Settings};
+use super::http::Connection;
+use super::{Failure, Settings};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};

@@ -1,6 +1,6 @@
 //! A minimal HTTP/1.1 client for the benchmarks.
 
-use crate::Failure;
+use super::Failure;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;

@@ -1,11 +1,11 @@
 //! Data blocks per point read, from cache or disk, by the engine's counters, on a tree as left by
 //! the writes.
 
-use crate::engine::{open, settle};
-use crate::figures::{plain, share, targeted};
-use crate::records::{self, Records};
-use crate::scratch::Scratch;
-use crate::{Failure, Settings};
+use super::engine::{open, settle};
+use super::figures::{plain, share, targeted};
+use super::records::{self, Records};
+use super::scratch::Scratch;
+use super::{Failure, Settings};
 use kvant_engine::{Db, WriteBatch};
 use kvant_env::rng::Rng;
 use std::time::Instant;

@@ -1,6 +1,6 @@
 //! The engine in this process.
 
-use crate::Failure;
+use super::Failure;
 use kvant_engine::{Db, Options, Resources, Stats, SyncLevel};
 use kvant_env::Env;
 use std::path::Path;

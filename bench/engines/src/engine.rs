@@ -1,0 +1,111 @@
+//! What the workloads require of an engine, and the engines by name.
+
+use crate::Failure;
+use crate::data::Key;
+use crate::engines::{fjall, kvant, leveldb, lmdb, redb, rocksdb};
+use crate::usage;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// An open database. Every write is acknowledged once the operating system has it, without an
+/// fsync, except where an engine's file says otherwise.
+pub(crate) trait Engine: Send + Sync {
+    fn put(&self, key: &Key, value: &[u8]) -> Result<(), Failure>;
+
+    fn delete(&self, key: &Key) -> Result<(), Failure>;
+
+    /// Puts all records, atomically.
+    fn write_batch(&self, records: &[(Key, &[u8])]) -> Result<(), Failure>;
+
+    /// Passes the value of `key` to `take` and returns whether there is one.
+    fn get(&self, key: &Key, take: &mut dyn FnMut(&[u8])) -> Result<bool, Failure>;
+
+    /// Passes up to `limit` records from `start` to `take`, in key order, and returns their number.
+    fn scan(
+        &self,
+        start: &[u8],
+        limit: u64,
+        take: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<u64, Failure>;
+
+    /// Waits until flushes and compactions have caught up. What is in memory stays there.
+    fn settle(&self) -> Result<(), Failure> {
+        usage::wait_for_quiet_threads(SETTLE_MAX)
+    }
+
+    /// The engine's own account, for the results file.
+    fn stats(&self) -> serde_json::Value {
+        serde_json::Value::Null
+    }
+
+    fn close(self: Box<Self>) -> Result<(), Failure>;
+}
+
+/// The longest wait for background work.
+pub(crate) const SETTLE_MAX: Duration = Duration::from_secs(600);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    Kvant,
+    RocksDb,
+    LevelDb,
+    Fjall,
+    Lmdb,
+    Redb,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Kind; 6] =
+        [Kind::Kvant, Kind::RocksDb, Kind::LevelDb, Kind::Fjall, Kind::Lmdb, Kind::Redb];
+    /// The peers of the same design, which Kvant is compared with.
+    pub(crate) const LSM_PEERS: [Kind; 3] = [Kind::RocksDb, Kind::LevelDb, Kind::Fjall];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Kind::Kvant => "kvant",
+            Kind::RocksDb => "rocksdb",
+            Kind::LevelDb => "leveldb",
+            Kind::Fjall => "fjall",
+            Kind::Lmdb => "lmdb",
+            Kind::Redb => "redb",
+        }
+    }
+
+    pub(crate) fn from_name(name: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    pub(crate) fn open(self, dir: &Path, setup: &Setup) -> Result<Box<dyn Engine>, Failure> {
+        match self {
+            Kind::Kvant => kvant::open(dir, setup),
+            Kind::RocksDb => rocksdb::open(dir, setup),
+            Kind::LevelDb => leveldb::open(dir, setup),
+            Kind::Fjall => fjall::open(dir, setup),
+            Kind::Lmdb => lmdb::open(dir, setup),
+            Kind::Redb => redb::open(dir, setup),
+        }
+    }
+}
+
+/// What every engine is given.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Setup {
+    /// Memory for the block cache and two write buffers, in bytes.
+    pub(crate) memory_bytes: u64,
+    /// RocksDB's shared library.
+    pub(crate) rocksdb: PathBuf,
+}
+
+impl Setup {
+    /// The block cache of the peers: two thirds of the memory.
+    pub(crate) fn cache_bytes(&self) -> usize {
+        (self.memory_bytes / 3 * 2) as usize
+    }
+
+    /// Each of the peers' two write buffers: a sixth of the memory.
+    pub(crate) fn write_buffer_bytes(&self) -> usize {
+        (self.memory_bytes / 6) as usize
+    }
+}

@@ -1,0 +1,66 @@
+//! Kvant's engine with the settings that the server derives from `--memory`.
+
+use crate::Failure;
+use crate::alone::engine;
+use crate::data::Key;
+use crate::engine::{Engine, Setup};
+use kvant_engine::{Db, WriteBatch};
+use std::path::Path;
+
+struct Kvant(Db);
+
+pub(crate) fn open(dir: &Path, setup: &Setup) -> Result<Box<dyn Engine>, Failure> {
+    Ok(Box::new(Kvant(engine::open(dir, setup.memory_bytes)?)))
+}
+
+impl Engine for Kvant {
+    fn put(&self, key: &Key, value: &[u8]) -> Result<(), Failure> {
+        Ok(self.0.put(key, value, None)?)
+    }
+
+    fn delete(&self, key: &Key) -> Result<(), Failure> {
+        Ok(self.0.delete(key)?)
+    }
+
+    fn write_batch(&self, records: &[(Key, &[u8])]) -> Result<(), Failure> {
+        let mut batch = WriteBatch::new();
+        for (key, value) in records {
+            batch.put(key, value, None);
+        }
+        Ok(self.0.write(batch)?)
+    }
+
+    fn get(&self, key: &Key, take: &mut dyn FnMut(&[u8])) -> Result<bool, Failure> {
+        let found = self.0.get(key)?;
+        Ok(found.map(|value| take(&value)).is_some())
+    }
+
+    fn scan(
+        &self,
+        start: &[u8],
+        limit: u64,
+        take: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<u64, Failure> {
+        let mut range = self.0.range(start, None)?;
+        let mut count = 0;
+        while count < limit
+            && let Some(record) = range.next()?
+        {
+            take(record.key, record.value);
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn settle(&self) -> Result<(), Failure> {
+        engine::settle(&self.0).map(drop)
+    }
+
+    fn stats(&self) -> serde_json::Value {
+        serde_json::to_value(self.0.stats()).unwrap_or_default()
+    }
+
+    fn close(self: Box<Self>) -> Result<(), Failure> {
+        Ok(self.0.close()?)
+    }
+}
