@@ -48,6 +48,8 @@ fn rocksdb() -> Result<PathBuf, String> {
     if !library.exists() {
         process::run(
             std::process::Command::new("mvn")
+                // It leaves a directory where it runs.
+                .current_dir(process::target_dir()?)
                 .args(["-q", "-B", MAVEN_UNPACK, "-Dmdep.overWriteReleases=true"])
                 .arg(format!("-Dartifact={ROCKSDB}"))
                 .arg(format!("-Dmdep.unpack.includes={ROCKSDB_LIBRARY}"))
