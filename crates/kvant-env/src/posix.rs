@@ -18,7 +18,7 @@ use kvant_base::wait::{self, WaitKind};
 use mode::{DIR_MODE, FILE_MODE};
 use rustix::fs::FallocateFlags;
 use rustix::io::{Errno, ReadWriteFlags, preadv2, retry_on_intr};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Flock, FlockType, Resource, Rlimit, getrlimit, setrlimit};
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -315,6 +315,16 @@ pub fn unacknowledged_bytes(socket: BorrowedFd<'_>) -> io::Result<u64> {
         return Err(io::Error::last_os_error());
     }
     u64::try_from(bytes).map_err(io::Error::other)
+}
+
+/// The process that holds a record lock (`fcntl`) on the file `path`, as programs other than Kvant
+/// take; `None` if there is none, or its process cannot be seen from here. The record locks that
+/// this process has on the file end with the call, as with any that closes a descriptor of it.
+pub fn record_lock_owner(path: &Path) -> io::Result<Option<u32>> {
+    let file = fs::File::open(path)?;
+    let held = rustix::process::fcntl_getlk(&file, &Flock::from(FlockType::WriteLock))?;
+    let owner = held.and_then(|held| held.pid);
+    Ok(owner.and_then(|pid| u32::try_from(pid.as_raw_nonzero().get()).ok()))
 }
 
 #[cfg(test)]
