@@ -45,11 +45,25 @@ impl Created {
     }
 }
 
+/// Refuses a directory of LevelDB, whose names of manifests and tables are like this engine's:
+/// opening would write to it, and a repair would move its files away.
+pub(crate) fn refuse_leveldb(env: &Env, dir: &Path) -> Result<()> {
+    let current = dir.join("CURRENT");
+    match env.fs.exists(&current).map_err(|e| Error::io("look at", &current, e))? {
+        false => Ok(()),
+        true => {
+            let what = "the directory belongs to LevelDB: serve it with --engine leveldb, or copy \
+                        it with `kvant db copy`";
+            Err(Error::invalid(what).with_file(dir))
+        }
+    }
+}
+
 /// Creates the directory where there is none, and makes its name durable. Parents that exist are
 /// assumed to be durable.
 pub(super) fn create_dir(env: &Env, dir: &Path) -> Result<()> {
     if env.fs.exists(dir).map_err(|e| Error::io("look at", dir, e))? {
-        return Ok(());
+        return refuse_leveldb(env, dir);
     }
     env.fs.create_dir_all(dir).map_err(|e| Error::io("create", dir, e))?;
     let parent = parent_of(dir);

@@ -21,6 +21,8 @@ pub struct Record<'a> {
     pub key: &'a [u8],
     /// The value.
     pub value: &'a [u8],
+    /// When the value expires, in wall milliseconds since 1970.
+    pub expires_at_ms: Option<u64>,
 }
 
 /// The records visible at one sequence number and time, in key order.
@@ -47,7 +49,7 @@ enum State {
 /// How a reader sees an entry.
 enum Visibility {
     Visible {
-        is_expiring: bool,
+        expires_at_ms: Option<u64>,
     },
     /// Newer than `visible_at`.
     TooNew,
@@ -88,11 +90,12 @@ impl<I: InternalIterator> VisibleIter<I> {
     /// The next record; `None` at the end. After an error, every call returns it.
     pub(crate) fn next(&mut self) -> Result<Option<Record<'_>>> {
         match self.advance() {
-            Ok(Some(is_expiring)) => {
+            Ok(Some(expires_at_ms)) => {
                 self.state = State::Returned;
                 let value = self.inner.value();
-                let value = if is_expiring { &value[size_of::<u64>()..] } else { value };
-                Ok(Some(Record { key: self.inner.key().user_key, value }))
+                let value =
+                    if expires_at_ms.is_some() { &value[size_of::<u64>()..] } else { value };
+                Ok(Some(Record { key: self.inner.key().user_key, value, expires_at_ms }))
             }
             Ok(None) => {
                 self.state = State::Ended;
@@ -111,8 +114,8 @@ impl<I: InternalIterator> VisibleIter<I> {
         self.skipped_count
     }
 
-    /// Moves to the next visible entry and returns whether it has an expiry.
-    fn advance(&mut self) -> Result<Option<bool>> {
+    /// Moves to the next visible entry and returns its expiry, if it has one.
+    fn advance(&mut self) -> Result<Option<Option<u64>>> {
         let mut shadowing = match &self.state {
             State::Ended => return Ok(None),
             State::Failed(error) => return Err(error.clone()),
@@ -141,7 +144,7 @@ impl<I: InternalIterator> VisibleIter<I> {
                 return Ok(None);
             }
             match self.visibility(key)? {
-                Visibility::Visible { is_expiring } => return Ok(Some(is_expiring)),
+                Visibility::Visible { expires_at_ms } => return Ok(Some(expires_at_ms)),
                 Visibility::Gone => {
                     self.skip_current_key();
                     shadowing = true;
@@ -180,11 +183,11 @@ impl<I: InternalIterator> VisibleIter<I> {
         if kind == ValueKind::Delete {
             return Ok(Visibility::Gone);
         }
-        let expiry_ms = expiry_of(kind, self.inner.value())?;
-        Ok(if expiry_ms.is_some_and(|expiry_ms| expiry_ms <= self.now_ms) {
+        let expires_at_ms = expiry_of(kind, self.inner.value())?;
+        Ok(if expires_at_ms.is_some_and(|at_ms| at_ms <= self.now_ms) {
             Visibility::Gone
         } else {
-            Visibility::Visible { is_expiring: expiry_ms.is_some() }
+            Visibility::Visible { expires_at_ms }
         })
     }
 }

@@ -23,6 +23,7 @@ pub(super) fn lock_existing(env: &Env, dir: &Path) -> Result<Box<dyn FileLock>> 
     if !env.fs.exists(dir).map_err(|e| Error::io("look at", dir, e))? {
         return Err(Error::invalid("there is no such directory").with_file(dir));
     }
+    directory::refuse_leveldb(env, dir)?;
     directory::lock(env, dir)
 }
 

@@ -52,8 +52,14 @@ fn skipped_entries_are_counted_and_expired_ones_are_absent() {
     ];
     let mut iter = VisibleIter::new(VecIter::new(entries.clone()), SeqNum(10), 50, None);
     iter.seek(b"").unwrap();
-    assert_eq!(iter.next().unwrap(), Some(Record { key: b"a", value: b"a@9" }));
-    assert_eq!(iter.next().unwrap(), Some(Record { key: b"d", value: b"x" }));
+    assert_eq!(
+        iter.next().unwrap(),
+        Some(Record { key: b"a", value: b"a@9", expires_at_ms: None })
+    );
+    assert_eq!(
+        iter.next().unwrap(),
+        Some(Record { key: b"d", value: b"x", expires_at_ms: Some(51) })
+    );
     assert_eq!(iter.next().unwrap(), None);
     assert_eq!(iter.skipped_count(), 5, "a@3, b@8, b@2, c@7, e@11");
 
