@@ -49,6 +49,8 @@ pub use config::{DispatchMode, Overload, ServerConfig};
 pub use http::site::allowed_host_problem;
 pub use key::Key;
 pub use server::Server;
+#[cfg(feature = "leveldb")]
+pub use store::LevelDbStore;
 pub use store::{
     Capability, Completion, Lookup, LsmStore, MemoryStore, ReadTrace, Records, Store, Write,
     WriteHealth,

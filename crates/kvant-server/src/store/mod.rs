@@ -13,10 +13,14 @@ use kvant_base::tag::Activity;
 use kvant_base::{Error, ErrorKind, Result, named_enum};
 use std::path::Path;
 
+#[cfg(feature = "leveldb")]
+mod leveldb;
 mod lsm;
 mod lsm_metrics;
 mod memory;
 
+#[cfg(feature = "leveldb")]
+pub use leveldb::LevelDbStore;
 pub use lsm::LsmStore;
 pub use memory::MemoryStore;
 

@@ -9,9 +9,32 @@ use kvant_engine::SyncLevel;
 use kvant_env::Env;
 use kvant_env::testing::FaultyFs;
 use kvant_server::{Capability, MemoryStore, Server, Store};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const MEMORY_BYTES: u64 = 64 << 20;
+
+/// A directory of the real file system, which LevelDB needs.
+struct TempDir(PathBuf);
+
+impl TempDir {
+    fn new() -> TempDir {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("kvant-contract-{}-{number}", std::process::id());
+        TempDir(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for TempDir {
+    /// Stays after a failed test.
+    fn drop(&mut self) {
+        if !std::thread::panicking() && self.0.exists() {
+            std::fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
+}
 
 /// A server, and the capabilities of its engine.
 struct Engine {
@@ -19,6 +42,8 @@ struct Engine {
     server: Server,
     capabilities: &'static [Capability],
     events: Arc<Events>,
+    /// Removed after the server has ended.
+    _dir: TempDir,
 }
 
 impl Engine {
@@ -39,18 +64,54 @@ fn memory() -> Engine {
         Server::start(fixture::config(), Env::posix(), memory.clone(), events.clone(), recent)
             .unwrap();
     server.set_ready(Arc::new(MemoryStore::new(memory)));
-    Engine { name: "memory", server, capabilities: &[Capability::Range], events }
+    let capabilities = &[Capability::Range];
+    Engine { name: "memory", server, capabilities, events, _dir: TempDir::new() }
+}
+
+#[cfg(feature = "leveldb")]
+fn leveldb() -> Engine {
+    use kvant_leveldb::{LevelDb, Options, Resources, SyncLevel};
+
+    let (dir, memory) = (TempDir::new(), MemoryBudget::new(MEMORY_BYTES));
+    let events = Arc::new(Events::default());
+    let recent = kvant_base::Events::new(64);
+    let config =
+        kvant_server::ServerConfig { checkpoints: dir.0.join("checkpoints"), ..fixture::config() };
+    let server =
+        Server::start(config, Env::posix(), memory.clone(), events.clone(), recent).unwrap();
+    let options = Options { sync: SyncLevel::Always, memory_bytes: MEMORY_BYTES, compresses: true };
+    let resources = Resources { memory, log: events.clone() };
+    let db = LevelDb::open(Env::posix(), &dir.0.join("data"), options, resources).unwrap();
+    server.set_ready(Arc::new(kvant_server::LevelDbStore::new(db)));
+    let capabilities = &[
+        Capability::Persistence,
+        Capability::Range,
+        Capability::Snapshots,
+        Capability::Checkpoint,
+        Capability::Compaction,
+    ];
+    Engine { name: "leveldb", server, capabilities, events, _dir: dir }
 }
 
 fn lsm() -> Engine {
     let kvant = Kvant::with(FaultyFs::new(0), SyncLevel::Os, fixture::config());
     let Kvant { server, events, .. } = kvant;
-    Engine { name: "lsm", server, capabilities: &Capability::ALL, events }
+    let capabilities = &Capability::ALL;
+    Engine { name: "lsm", server, capabilities, events, _dir: TempDir::new() }
 }
 
 fn on_each_engine(test: impl Fn(&Engine)) {
-    for engine in [memory(), lsm()] {
+    let engines = [
+        memory,
+        lsm,
+        #[cfg(feature = "leveldb")]
+        leveldb,
+    ];
+    for engine in engines {
+        let engine = engine();
         test(&engine);
+        // Before its directory is removed.
+        engine.server.stop(fixture::NEVER).unwrap();
     }
 }
 
@@ -143,7 +204,7 @@ fn an_engine_rejects_requests_for_missing_capabilities() {
             } else {
                 response.assert_problem(501, "not-supported");
                 let detail = response.json()["detail"].as_str().unwrap().to_string();
-                assert!(detail.contains("`memory`"), "{detail}");
+                assert!(detail.contains(&format!("`{}`", engine.name)), "{detail}");
             }
         }
         let is_stored = client.request("GET", "/v0/entity?id=key", b"").status == 200;

@@ -3,6 +3,8 @@
 pub(crate) mod db;
 pub(crate) mod generate;
 pub(crate) mod lab;
+#[cfg(feature = "leveldb")]
+mod leveldb;
 #[expect(clippy::disallowed_methods, reason = "a report shows the command line")]
 pub(crate) mod load;
 mod option;

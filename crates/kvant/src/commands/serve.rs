@@ -89,15 +89,21 @@ fn open_store(
     env: Env,
     resources: Resources,
 ) -> Result<Arc<dyn Store>, Error> {
-    if settings.engine == Engine::Memory {
-        return Ok(Arc::new(MemoryStore::new(resources.memory)));
+    match settings.engine {
+        Engine::Memory => Ok(Arc::new(MemoryStore::new(resources.memory))),
+        #[cfg(feature = "leveldb")]
+        Engine::LevelDb => super::leveldb::open(settings, env, resources),
+        #[cfg(not(feature = "leveldb"))]
+        Engine::LevelDb => unreachable!("the settings refuse an engine that is not built in"),
+        Engine::Lsm => {
+            let (dir, options) = (&settings.data, settings.engine_options());
+            let db = match settings.recover_anyway {
+                true => open_anyway(env, dir, options, resources)?,
+                false => Db::open(env, dir, options, resources)?,
+            };
+            Ok(Arc::new(LsmStore::new(db)))
+        }
     }
-    let (dir, options) = (&settings.data, settings.engine_options());
-    let db = match settings.recover_anyway {
-        true => open_anyway(env, dir, options, resources)?,
-        false => Db::open(env, dir, options, resources)?,
-    };
-    Ok(Arc::new(LsmStore::new(db)))
 }
 
 /// Opens the database; a damaged one is repaired first, as by `kvant db repair`.
@@ -168,6 +174,13 @@ fn log_start(config: &Config, log: &dyn Log) {
 fn log_open_failed(settings: &Settings, error: &Error, log: &dyn Log) {
     let dir = settings.data.display();
     let advice = match error.kind() {
+        ErrorKind::Corruption if settings.engine == Engine::LevelDb => {
+            "restore a checkpoint, or save what is whole: --recover-anyway runs LevelDB's own repair \
+             and starts"
+                .to_string()
+        }
+        // The error says what to change.
+        ErrorKind::Invalid => "choose another --engine or --data".to_string(),
         ErrorKind::Corruption => {
             format!(
                 "see the damage with `kvant db verify {dir}`, then restore a checkpoint, or save what is whole with `kvant db \

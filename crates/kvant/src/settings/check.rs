@@ -1,7 +1,8 @@
 //! Checks of several settings together, and the engine's checks.
 
-use super::{Chosen, Origin, SETTINGS, Settings, problem};
+use super::{Chosen, Engine, Origin, SETTINGS, Settings, problem};
 use kvant_base::{limits, size};
+use kvant_engine::Compression;
 
 /// Problems of the settings in combination. A setting whose own value was rejected takes part in
 /// no check: its place holds another value than the intended one.
@@ -56,6 +57,16 @@ pub(crate) fn cross_check(settings: &Settings, chosen: &[Chosen], refused: &[boo
         && let Some(sentence) = kvant_server::cpus_problem(&server.selector_cpus)
     {
         refuse("selector-cpus", from, sentence);
+    }
+
+    if let (Some(_), Some(from)) = (origin("engine"), origin("compression"))
+        && settings.engine == Engine::LevelDb
+        && settings.compression != Compression::None
+        && *from != Origin::Default
+    {
+        let sentence = "the engine `leveldb` compresses with Snappy, or not at all: leave the setting out, or \
+                        set `none`";
+        refuse("compression", from, sentence.to_string());
     }
 
     let (Some(memory_from), Some(value_from), Some(_)) =

@@ -48,6 +48,8 @@ pub(crate) struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {
     Lsm,
+    /// Google's LevelDB, where the build has it.
+    LevelDb,
     /// A sorted map, without persistence.
     Memory,
 }

@@ -44,9 +44,10 @@ impl Setting {
 
 pub(crate) const ENV_PREFIX: &str = "KVANT_";
 
-const ENGINES: &[(&str, Engine)] = &[("lsm", Engine::Lsm), ("memory", Engine::Memory)];
+const ENGINES: &[(&str, Engine)] =
+    &[("lsm", Engine::Lsm), ("leveldb", Engine::LevelDb), ("memory", Engine::Memory)];
 /// Engines of later versions.
-const PLANNED_ENGINES: [&str; 2] = ["leveldb", "cassandra"];
+const PLANNED_ENGINES: [&str; 1] = ["cassandra"];
 const DISPATCHES: &[(&str, DispatchMode)] = &[
     ("inline", DispatchMode::Inline),
     ("pool", DispatchMode::Pool),
@@ -128,9 +129,10 @@ pub(crate) static SETTINGS: &[Setting] = &[
         kind: Kind::Choice(|| kind::words(ENGINES)),
         default: DefaultValue::Text("lsm"),
         help: "Storage engine",
-        cost: "`lsm` is the log-structured merge tree. `memory` is a sorted map, for tests and \
-                comparisons: at most half of `memory`, no time to live, no checkpoints, and \
-                nothing survives the process. `leveldb` and `cassandra` are planned",
+        cost: "`lsm` is Kvant's log-structured merge tree. `leveldb` is Google's LevelDB, in a \
+                directory that its own tools open: no time to live (see leveldb.md). `memory` is \
+                a sorted map, for tests and comparisons: at most half of `memory`, no time to \
+                live, no checkpoints, and nothing survives the process. `cassandra` is planned",
         apply: |s, text| engine(text).map(|engine| s.engine = engine),
     },
     Setting {
@@ -318,7 +320,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
         default: DefaultValue::Text("lz4"),
         help: "Compression of new tables; existing ones stay readable",
         cost: "`zstd`: smaller than `lz4`, slower to read and write. `none`: for values that are \
-                already compressed",
+                already compressed. The engine `leveldb` has `none` and, by default, Snappy",
         apply: |s, text| {
             kind::choose("compression", COMPRESSIONS, text).map(|method| s.compression = method)
         },
@@ -359,5 +361,12 @@ fn engine(text: &str) -> Result<Engine, String> {
             kind::words(ENGINES).join(", ")
         ));
     }
-    kind::choose("engine", ENGINES, text)
+    match kind::choose("engine", ENGINES, text)? {
+        Engine::LevelDb if !cfg!(feature = "leveldb") => Err(
+            "this program was built without LevelDB: build it with the cargo feature `leveldb`, or \
+             use lsm"
+                .to_string(),
+        ),
+        engine => Ok(engine),
+    }
 }

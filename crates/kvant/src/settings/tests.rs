@@ -127,7 +127,7 @@ fn all_problems_are_reported_at_once_with_their_origins() {
     let file = Some("memory = 1_000\nlisten_on = 'x'\nadmin_listen = '127.0.0.1:1'\nsync = 1.5\n");
     let env = [("KVANT_SYNC", "sometimes"), ("KVANT_FOO", "1"), ("KVANT_STOP_WAIT_MAX", "10")];
     let problems =
-        problems_of(&[("listen", "8080"), ("workers", "0"), ("engine", "leveldb")], &env, file);
+        problems_of(&[("listen", "8080"), ("workers", "0"), ("engine", "cassandra")], &env, file);
     let expected = [
         "file kvant.toml:1: memory: `1000` is below the minimum, 64MiB",
         "file kvant.toml:2: there is no setting `listen_on`: see `kvant serve --help`",
@@ -138,7 +138,7 @@ fn all_problems_are_reported_at_once_with_their_origins() {
         "env KVANT_SYNC: `sometimes` is not a sync level: write os, interval=1s (any duration) or always",
         "flag --listen: `8080` is not an address: write IP:PORT, such as 127.0.0.1:8080 or [::1]:8080",
         "flag --workers: `0` is not a whole number from 1 to 1024",
-        "flag --engine: engine `leveldb` does not exist yet: use lsm, memory",
+        "flag --engine: engine `cassandra` does not exist yet: use lsm, leveldb, memory",
     ];
     for sentence in expected {
         assert!(
@@ -159,8 +159,8 @@ fn an_overridden_value_is_checked_too() {
 #[test]
 fn planned_engines_are_distinguished_from_typos() {
     for (flag, value, sentence) in [
-        ("engine", "cassandra", "engine `cassandra` does not exist yet: use lsm, memory"),
-        ("engine", "rocksdb", "there is no engine `rocksdb`: use lsm, memory"),
+        ("engine", "cassandra", "engine `cassandra` does not exist yet: use lsm, leveldb, memory"),
+        ("engine", "rocksdb", "there is no engine `rocksdb`: use lsm, leveldb, memory"),
         ("dispatch", "both", "there is no dispatch mode `both`: use inline, pool, hybrid"),
         (
             "overload",
@@ -173,6 +173,29 @@ fn planned_engines_are_distinguished_from_typos() {
             problems_of(&[(flag, value)], &[], None),
             [format!("flag --{flag}: {sentence}")]
         );
+    }
+}
+
+#[test]
+fn leveldb_takes_no_compression_that_it_does_not_have() {
+    if cfg!(feature = "leveldb") {
+        for compression in ["lz4", "zstd"] {
+            let flags = [("engine", "leveldb"), ("compression", compression)];
+            let problems = problems_of(&flags, &[], None);
+            assert_eq!(problems.len(), 1, "{problems:?}");
+            assert!(problems[0].contains("compresses with Snappy, or not at all"), "{problems:?}");
+        }
+        for flags in
+            [&[("engine", "leveldb")][..], &[("engine", "leveldb"), ("compression", "none")]]
+        {
+            assert_eq!(
+                read_all(flags, &[], None).expect("usable").settings.engine,
+                Engine::LevelDb
+            );
+        }
+    } else {
+        let problems = problems_of(&[("engine", "leveldb")], &[], None);
+        assert!(problems[0].contains("was built without LevelDB"), "{problems:?}");
     }
 }
 
