@@ -103,7 +103,7 @@ impl TypedValueParser for Suggested {
 
 /// Whether the `db` command opens the database, and so has settings.
 pub(crate) fn opens_database(db_command: &str) -> bool {
-    matches!(db_command, "compact" | "checkpoint")
+    matches!(db_command, "compact" | "checkpoint" | "copy")
 }
 
 fn db() -> Command {
@@ -113,7 +113,7 @@ fn db() -> Command {
         let settings = SETTINGS.iter().filter(|setting| DB_SETTINGS.contains(&setting.name));
         command.args(settings.map(setting_arg)).arg(config_arg())
     };
-    Command::new("db")
+    let command = Command::new("db")
         .about("Check, repair, read and copy a database that is not being served")
         .long_about(
             "Check, repair, read and copy a database that is not being served.\n\nEach command locks the directory while it \
@@ -158,7 +158,22 @@ fn db() -> Command {
                 .about("Make a database from a checkpoint, after verifying it")
                 .arg(path_arg("CHECKPOINT", "Directory of the checkpoint"))
                 .arg(path_arg("DIR", "Directory of the new database; must not exist")),
-        )
+        );
+    if !cfg!(feature = "leveldb") {
+        return command;
+    }
+    command.subcommand(opening(
+        Command::new("copy")
+            .about("Copy all records into a new directory of the other engine: lsm to leveldb, or back")
+            .long_about(
+                "Copy all records into a new directory of the other engine: from `lsm` to `leveldb`, or back.\n\nThe copy is \
+                 read again and compared by count, bytes and checksum before it gets its name; until then it is \
+                 TO.unfinished.",
+            )
+            .arg(path_arg("FROM", "Directory of the database; its files tell the engine"))
+            .arg(path_arg("TO", "Directory of the copy; must not exist, or be empty"))
+            .arg(flag("forget-ttl", "Copy records that expire, without their expiry, to LevelDB, which has none")),
+    ))
 }
 
 fn path_arg(name: &'static str, help: &'static str) -> Arg {

@@ -32,6 +32,10 @@ pub(crate) fn run(name: &str, args: &ArgMatches) -> Result<u8> {
 }
 
 pub(crate) fn run_open(name: &str, args: &ArgMatches, settings: &Settings) -> Result<()> {
+    #[cfg(feature = "leveldb")]
+    if name == "copy" {
+        return print(super::db_copy::run(args, settings)?);
+    }
     let env = Env::posix();
     let dir = path(args, "DIR");
     require_database(&env, dir)?;
@@ -68,7 +72,7 @@ pub(crate) fn advice(error: &Error) -> Option<&'static str> {
 }
 
 /// Fails if there is no database: opening would create one in a misspelt directory.
-fn require_database(env: &Env, dir: &Path) -> Result<()> {
+pub(super) fn require_database(env: &Env, dir: &Path) -> Result<()> {
     let entries = env.fs.list(dir).map_err(|error| Error::io("list", dir, error))?;
     match entries.iter().any(|entry| entry.name.starts_with("MANIFEST-")) {
         true => Ok(()),

@@ -1,6 +1,8 @@
 //! The commands, one file or directory each.
 
 pub(crate) mod db;
+#[cfg(feature = "leveldb")]
+mod db_copy;
 pub(crate) mod generate;
 pub(crate) mod lab;
 #[cfg(feature = "leveldb")]

@@ -94,6 +94,7 @@ fn manual_pages_one_file_a_command() {
         "-db",
         "-db-checkpoint",
         "-db-compact",
+        "-db-copy",
         "-db-dump",
         "-db-repair",
         "-db-restore",

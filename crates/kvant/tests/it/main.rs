@@ -17,6 +17,8 @@ mod lab;
 mod lab_disturbed;
 mod lab_endings;
 mod ledger;
+#[cfg(feature = "leveldb")]
+mod leveldb;
 mod load;
 mod load_requests;
 mod load_results;

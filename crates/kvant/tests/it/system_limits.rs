@@ -21,7 +21,11 @@ fn json(body: &[u8]) -> Value {
 }
 
 /// Sets a limit of the running server; returns the previous one.
-fn set_limit(server: &TestServer, resource: Resource, current: Option<u64>) -> Option<u64> {
+pub(crate) fn set_limit(
+    server: &TestServer,
+    resource: Resource,
+    current: Option<u64>,
+) -> Option<u64> {
     let pid = i32::try_from(server.pid()).ok().and_then(Pid::from_raw);
     let limit = Rlimit { current, maximum: getrlimit(resource).maximum };
     prlimit(pid, resource, limit).expect("the process is ours").current
