@@ -9,9 +9,6 @@ use crate::process::{self, Verdict};
 use clap::{Arg, ArgMatches, Command};
 use std::path::{Path, PathBuf};
 
-/// The Python packages, in pinned versions.
-const REQUIREMENTS: &str = include_str!("hlog_check.requirements.txt");
-
 pub(crate) fn command() -> Command {
     let file = |name| Arg::new(name).value_parser(clap::value_parser!(PathBuf));
     Command::new("hlog-check")
@@ -52,11 +49,19 @@ fn made_up_run() -> Result<Vec<PathBuf>, String> {
     names.into_iter().map(write).collect()
 }
 
-/// A Python that has the packages; installed if there is none with these versions.
+/// A Python that has the packages of this check.
 pub(crate) fn python() -> Result<PathBuf, String> {
-    let dir = process::target_dir()?.join("hlog-check/python");
+    python_with("hlog-check", "hlog_check.requirements.txt")
+}
+
+/// A Python that has the packages of a file in this directory; installed below `target/NAME` if
+/// there is none with these versions.
+pub(crate) fn python_with(name: &str, requirements: &str) -> Result<PathBuf, String> {
+    let requirements = process::root().join("xtask/src").join(requirements);
+    let wanted = process::read(&requirements)?;
+    let dir = process::target_dir()?.join(name).join("python");
     let (python, stamp) = (dir.join("bin/python"), dir.join("requirements"));
-    if std::fs::read_to_string(&stamp).is_ok_and(|found| found == REQUIREMENTS) {
+    if std::fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
         return Ok(python);
     }
     let command = |program: &Path, line: &str| {
@@ -69,8 +74,7 @@ pub(crate) fn python() -> Result<PathBuf, String> {
     })?;
     let install =
         "-m pip install --quiet --disable-pip-version-check --only-binary=:all: --no-deps -r";
-    let requirements = process::root().join("xtask/src/hlog_check.requirements.txt");
     process::run(command(&python, install).arg(requirements))?;
-    process::write(&stamp, REQUIREMENTS)?;
+    process::write(&stamp, wanted)?;
     Ok(python)
 }

@@ -12,6 +12,7 @@ mod hlog_check;
 mod lab_check;
 mod lab_figures;
 mod lab_theory;
+mod leveldb_check;
 mod process;
 mod profile_check;
 mod profile_soak;
@@ -38,6 +39,7 @@ const CHORES: &[Chore] = &[
     (lab_check::command, lab_check::run),
     (lab_figures::command, lab_figures::run),
     (lab_theory::command, lab_theory::run),
+    (leveldb_check::command, leveldb_check::run),
     (bench::command, bench::run),
 ];
 
