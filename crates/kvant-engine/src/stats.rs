@@ -64,6 +64,12 @@ pub struct MemtableStats {
     pub active_bytes: u64,
     pub sealed_count: u64,
     pub sealed_bytes: u64,
+    /// Memory kept for the next memtables.
+    pub spare_bytes: u64,
+    /// Chunks of memory that memtables have taken.
+    pub chunk_count: u64,
+    /// Of these, chunks that were not prepared in time: a write waited for their memory.
+    pub chunk_unprepared_count: u64,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]

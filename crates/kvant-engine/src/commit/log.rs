@@ -148,7 +148,7 @@ impl LogEnv {
         self.context.check_open()?;
         self.context.check_writable()?;
         let wal_num = self.begin_log(writer)?;
-        writer.active = new_memtable(&self.context.memory, &self.context.options);
+        writer.active = new_memtable(&self.context.chunks, &self.context.options);
         self.tree.views.seal(Arc::clone(writer.active.memtable()), wal_num);
         self.context.wake(TaskName::Flush);
         Ok(())

@@ -5,6 +5,7 @@ pub(crate) mod resources;
 
 use crate::events::EventSink;
 use crate::format::FileNum;
+use crate::memtable::ChunkPool;
 use crate::options::Options;
 use kvant_base::lock::NamedMutex;
 use kvant_base::log::{Level, Log};
@@ -21,6 +22,7 @@ pub(crate) struct Context {
     pub(crate) dir: PathBuf,
     pub(crate) options: Options,
     pub(crate) memory: Arc<MemoryBudget>,
+    pub(crate) chunks: Arc<ChunkPool>,
     pub(crate) log: Arc<dyn Log>,
     pub(crate) events: EventSink,
     /// Notified when a flush or compaction ends, and when the database is fenced or closed.
@@ -36,7 +38,7 @@ pub(crate) struct Context {
 }
 
 /// The background tasks, in the order of [`TaskName`].
-pub(crate) type Tasks = [Arc<dyn TaskHandle>; 4];
+pub(crate) type Tasks = [Arc<dyn TaskHandle>; 5];
 
 #[derive(Clone, Copy)]
 pub(crate) enum TaskName {
@@ -44,12 +46,17 @@ pub(crate) enum TaskName {
     Flush,
     Compact,
     Clean,
+    Chunks,
 }
 
 impl Context {
     pub(crate) fn new(env: Env, dir: &Path, options: Options, resources: &Resources) -> Context {
         Context {
             events: EventSink::new(Arc::clone(&env.clock), Arc::clone(&resources.events)),
+            chunks: ChunkPool::new(
+                &resources.memory,
+                options.memtable_bytes.saturating_mul(options.memtables_sealed_max as u64),
+            ),
             env,
             dir: dir.to_path_buf(),
             options,

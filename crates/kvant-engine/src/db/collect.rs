@@ -16,12 +16,16 @@ pub(crate) fn stats(core: &Core) -> Stats {
     let shape = core.tree.shape();
     let memory = &core.context.memory;
     let wal = wal(core);
+    let chunks = core.context.chunks.stats();
     Stats {
         levels: levels(core, &shape.target_bytes, &shape.scores),
         memtables: MemtableStats {
             active_bytes: view.active.memory_bytes(),
             sealed_count: view.sealed.len() as u64,
             sealed_bytes: view.sealed.iter().map(|sealed| sealed.memtable.memory_bytes()).sum(),
+            spare_bytes: chunks.spare_bytes,
+            chunk_count: chunks.taken_count,
+            chunk_unprepared_count: chunks.unprepared_count,
         },
         block_cache: core.tree.tables.cache.stats(),
         reads: reads(core),

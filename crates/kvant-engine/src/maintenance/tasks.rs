@@ -14,7 +14,10 @@ pub(crate) fn spawn(maintenance: &Arc<Maintenance>) {
         spawner.spawn(Arc::new(MaintenanceTask { task, maintenance: Arc::clone(maintenance) }))
     };
     let tasks: Tasks =
-        [TaskName::Sync, TaskName::Flush, TaskName::Compact, TaskName::Clean].map(spawn);
+        [TaskName::Sync, TaskName::Flush, TaskName::Compact, TaskName::Clean, TaskName::Chunks]
+            .map(spawn);
+    let chunks = Arc::clone(&tasks[TaskName::Chunks as usize]);
+    maintenance.context.chunks.on_work(move || chunks.wake());
     let clean = Arc::clone(&tasks[TaskName::Clean as usize]);
     maintenance.tree.obsolete.on_push(move || clean.wake());
     maintenance.context.set_tasks(tasks);
@@ -32,6 +35,7 @@ impl Task for MaintenanceTask {
             TaskName::Flush => "kvant-flush",
             TaskName::Compact => "kvant-compact",
             TaskName::Clean => "kvant-clean",
+            TaskName::Chunks => "kvant-chunks",
         }
     }
 
@@ -46,6 +50,7 @@ impl Task for MaintenanceTask {
             TaskName::Flush => self.maintenance.flush_task(),
             TaskName::Compact => self.maintenance.compact_task(),
             TaskName::Clean => self.maintenance.clean_task(),
+            TaskName::Chunks => self.maintenance.chunks_task(),
         }
     }
 }
@@ -115,6 +120,15 @@ impl Maintenance {
                 self.serve_manual(requested, Some(error));
             }),
         }
+    }
+
+    /// Prepares chunks for memtables, and releases those that are not used.
+    fn chunks_task(&self) -> Step {
+        let _tag = tag::enter(Activity::Housekeeping);
+        if self.context.is_closed() {
+            return Step::Finished;
+        }
+        self.context.chunks.tend(self.context.env.clock.monotonic_ns())
     }
 
     /// Removes the tables that no version and no reader needs any more.

@@ -1,23 +1,24 @@
 //! An arena: memory that one writer allocates piece by piece, freed as a whole.
 //!
-//! Chunks are mapped, so that all of their memory returns to the system with the arena.
+//! Chunks are mapped, so that all of their memory returns to the system with the arena, or to the
+//! [`ChunkPool`].
 //!
 //! Invariants:
 //! 1. a piece is aligned to [`ALIGN`], disjoint from all other pieces, and stays in place until the
 //!    arena is dropped;
-//! 2. a chunk never moves. It is unmapped when the arena is dropped; a chunk of a single piece also
+//! 2. a chunk never moves. The arena gives it up when it is dropped; a chunk of a single piece also
 //!    lives as long as a [`Bytes`] pins it;
 //! 3. every chunk is counted in the reservation;
 //! 4. every piece longer than [`PIECE_BYTES_SHARED_MAX`] has a chunk of its own.
 //!
 //! Threads: one [`ArenaWriter`] allocates; [`Arena`] is for any thread.
 
+use super::chunks::{CHUNK_BYTES, ChunkPool, map};
 use bytes::Bytes;
 use kvant_base::Reservation;
 use kvant_base::limits::VALUE_BYTES_COPIED_MAX;
 use kvant_base::lock::NamedMutex;
 use kvant_env::posix::Mapping;
-use std::alloc::{Layout, handle_alloc_error};
 use std::collections::BTreeMap;
 use std::ops::{Deref, Range};
 use std::ptr::NonNull;
@@ -27,11 +28,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Alignment of every piece.
 pub(super) const ALIGN: usize = 8;
+/// Chunks double from here up to [`CHUNK_BYTES`].
 const CHUNK_BYTES_MIN: usize = 4 << 10;
-/// Chunks double up to this size, a huge page of x86-64: a search in the list touches many pages,
-/// and translating their addresses costs as much as fetching them. Larger chunks would save system
-/// calls and leave more memory unused at the end.
-const CHUNK_BYTES_MAX: usize = 2 << 20;
 /// A piece of more than one part in this many of the next chunk gets a chunk of its own, which
 /// bounds what is lost at the end of shared chunks.
 const SHARED_PARTS_MIN: usize = 4;
@@ -48,6 +46,15 @@ struct Chunks {
     /// Chunks of one piece each, by their addresses.
     single: BTreeMap<usize, Arc<Mapping>>,
     reservation: Reservation,
+    pool: Arc<ChunkPool>,
+}
+
+impl Drop for Chunks {
+    fn drop(&mut self) {
+        // Uncounted before the pool counts them.
+        self.reservation.resize(0);
+        self.pool.put_back(std::mem::take(&mut self.shared));
+    }
 }
 
 impl Arena {
@@ -67,9 +74,8 @@ impl Arena {
         self.allocated_bytes.load(Ordering::Relaxed)
     }
 
-    /// Maps a chunk, which is counted, and returns its start.
-    fn add_chunk(&self, bytes: usize, is_single: bool) -> NonNull<u8> {
-        let mapping = map(bytes);
+    /// Adds a chunk, which is counted, and returns its start.
+    fn add_chunk(&self, mapping: Mapping, is_single: bool) -> NonNull<u8> {
         let start = mapping.start();
         let mut chunks = self.chunks.lock();
         let allocated_bytes = chunks.reservation.bytes() + mapping.bytes() as u64;
@@ -86,6 +92,7 @@ impl Arena {
 
 pub(super) struct ArenaWriter {
     arena: Arc<Arena>,
+    pool: Arc<ChunkPool>,
     /// The unused rest of the current shared chunk.
     free: NonNull<u8>,
     free_bytes: usize,
@@ -98,16 +105,26 @@ unsafe impl Send for ArenaWriter {}
 
 impl ArenaWriter {
     /// A new arena whose chunks are counted in `reservation`, with a first chunk of about
-    /// `first_bytes`.
-    pub(super) fn new(reservation: Reservation, first_bytes: usize) -> ArenaWriter {
-        let chunks = Chunks { shared: Vec::new(), single: BTreeMap::new(), reservation };
+    /// `first_bytes`. Long chunks come from `pool`.
+    pub(super) fn new(
+        pool: &Arc<ChunkPool>,
+        reservation: Reservation,
+        first_bytes: usize,
+    ) -> ArenaWriter {
+        let pool = Arc::clone(pool);
+        let chunks = Chunks {
+            shared: Vec::new(),
+            single: BTreeMap::new(),
+            reservation,
+            pool: Arc::clone(&pool),
+        };
         let arena = Arc::new(Arena {
             allocated_bytes: AtomicU64::new(0),
             chunks: NamedMutex::new("memtable_arena", chunks),
         });
-        let next_bytes = first_bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+        let next_bytes = first_bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES);
         let mut writer =
-            ArenaWriter { arena, free: NonNull::dangling(), free_bytes: 0, next_bytes };
+            ArenaWriter { arena, pool, free: NonNull::dangling(), free_bytes: 0, next_bytes };
         writer.begin_chunk();
         writer
     }
@@ -125,7 +142,7 @@ impl ArenaWriter {
             .expect("an entry is far smaller than the address space");
         if bytes > self.free_bytes.min(PIECE_BYTES_SHARED_MAX) {
             if bytes > (self.next_bytes / SHARED_PARTS_MIN).min(PIECE_BYTES_SHARED_MAX) {
-                return self.arena.add_chunk(bytes, true);
+                return self.arena.add_chunk(map(bytes), true);
             }
             self.begin_chunk();
         }
@@ -138,9 +155,14 @@ impl ArenaWriter {
 
     #[cold]
     fn begin_chunk(&mut self) {
-        self.free = self.arena.add_chunk(self.next_bytes, false);
+        let chunk =
+            if self.next_bytes == CHUNK_BYTES { self.pool.take() } else { map(self.next_bytes) };
+        self.free = self.arena.add_chunk(chunk, false);
         self.free_bytes = self.next_bytes;
-        self.next_bytes = (self.next_bytes * 2).min(CHUNK_BYTES_MAX);
+        self.next_bytes = (self.next_bytes * 2).min(CHUNK_BYTES);
+        if self.next_bytes == CHUNK_BYTES {
+            self.pool.expect_use();
+        }
     }
 }
 
@@ -160,14 +182,6 @@ impl AsRef<[u8]> for Pinned {
             slice::from_raw_parts(start.as_ptr(), self.within.len())
         }
     }
-}
-
-/// Maps memory, whole huge pages where there is room for one.
-fn map(bytes: usize) -> Mapping {
-    Mapping::new(bytes).unwrap_or_else(|_| {
-        let layout = Layout::from_size_align(bytes, ALIGN);
-        handle_alloc_error(layout.expect("a chunk is far smaller than the address space"))
-    })
 }
 
 /// Slots of value 0. The system provides their memory when they are first touched.

@@ -3,7 +3,8 @@
 //! A skip list in an arena with one writer. Readers take no lock, no entry is ever moved or
 //! removed, and all memory is freed at once.
 //!
-//! - [`arena`]: memory that is allocated piece by piece and freed as a whole;
+//! - [`arena`]: memory that is allocated piece by piece and freed as a whole, in [`chunks`] that
+//!   memtables share;
 //! - [`node`]: the layout of an entry in that memory; [`skiplist`]: the list of them;
 //! - [`index`]: the way to a key without a search.
 //!
@@ -11,25 +12,26 @@
 //! 1. an internal key is inserted at most once;
 //! 2. an insert that has returned is seen by every read that starts later. Which entries a reader
 //!    should see is decided by sequence number, not by the memtable;
-//! 3. all memory is counted to [`Consumer::Memtables`] from allocation to drop.
+//! 3. all memory is counted to [`kvant_base::Consumer::Memtables`] from allocation to drop.
 //!
 //! Threads: a memtable has one [`MemtableWriter`], which inserts through `&mut`; [`Memtable`] and
 //! its iterators are for any thread.
 
 #[expect(unsafe_code, reason = "hands out uninitialised memory")]
 mod arena;
+mod chunks;
 mod index;
 #[expect(unsafe_code, reason = "an entry has a variable size")]
 mod node;
 #[expect(unsafe_code, reason = "links nodes by atomic pointers")]
 mod skiplist;
 
+pub(crate) use chunks::ChunkPool;
 pub(crate) use skiplist::MemtableIter;
 
 use crate::format::{InternalKeyRef, SeqNum, ValueKind};
 use bytes::Bytes;
 use kvant_base::limits::VALUE_BYTES_COPIED_MAX;
-use kvant_base::{Consumer, MemoryBudget};
 use skiplist::{BATCH_LEN_MAX, Inserter, SkipList};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -106,15 +108,14 @@ pub(crate) struct MemtableWriter {
 }
 
 impl MemtableWriter {
-    /// A new memtable whose memory is counted in `memory`, for about `target_bytes` and at most
+    /// A new memtable whose memory comes from `chunks`, for about `target_bytes` and at most
     /// about `entries_max`. It may grow beyond both.
     pub(crate) fn new(
-        memory: &Arc<MemoryBudget>,
+        chunks: &Arc<ChunkPool>,
         target_bytes: usize,
         entries_max: usize,
     ) -> MemtableWriter {
-        let reservation = memory.reserve(Consumer::Memtables, 0);
-        let inserter = Inserter::new(reservation, target_bytes, entries_max);
+        let inserter = Inserter::new(chunks, target_bytes, entries_max);
         let memtable = Arc::new(Memtable {
             list: Arc::clone(inserter.list()),
             entry_count: AtomicU64::new(0),

@@ -13,12 +13,13 @@
 //! 6. only the [`Inserter`], of which a list has one, changes links and height.
 
 use super::arena::{Arena, ArenaWriter};
+use super::chunks::ChunkPool;
 use super::index::{HashIndex, Known};
 use super::node::{NodeHeader, NodePtr, key_of, link_of, new_node, next_of, value_of};
 use crate::cursor::InternalIterator;
 use crate::format::{InternalKeyRef, SeqNum, key_hash, key_prefix};
 use bytes::Bytes;
-use kvant_base::{Reservation, Result};
+use kvant_base::Result;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -168,15 +169,16 @@ unsafe impl Send for Inserter {}
 impl Inserter {
     /// A new list for about `target_bytes` and at most about `entries_max`.
     pub(super) fn new(
-        mut reservation: Reservation,
+        chunks: &Arc<ChunkPool>,
         target_bytes: usize,
         entries_max: usize,
     ) -> Inserter {
         let index = HashIndex::new(
             (target_bytes / BYTES_PER_SLOT).min(entries_max.saturating_mul(SLOTS_PER_ENTRY)),
         );
+        let mut reservation = chunks.reserve();
         reservation.resize(index.memory_bytes());
-        let mut arena = ArenaWriter::new(reservation, target_bytes / CHUNKS_PER_LIST);
+        let mut arena = ArenaWriter::new(chunks, reservation, target_bytes / CHUNKS_PER_LIST);
         let no_key = InternalKeyRef { user_key: &[], trailer: 0 };
         let head = new_node(&mut arena, HEIGHT_MAX, no_key, &[]);
         let height = AtomicUsize::new(1);

@@ -1,6 +1,7 @@
 use super::*;
 use crate::cursor::InternalIterator;
 use crate::format::key_hash;
+use kvant_base::{Consumer, MemoryBudget};
 use kvant_env::rng::Rng;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -24,7 +25,7 @@ fn scaled(count: u64) -> u64 {
 }
 
 fn new_memtable() -> MemtableWriter {
-    MemtableWriter::new(&MemoryBudget::new(1 << 30), 4096, usize::MAX)
+    MemtableWriter::new(&ChunkPool::new(&MemoryBudget::new(1 << 30), 4096), 4096, usize::MAX)
 }
 
 fn insert_one(writer: &mut MemtableWriter, key: InternalKeyRef<'_>, value: &[u8]) {
@@ -173,7 +174,7 @@ fn every_version_of_a_key_is_found_at_its_sequence_number() {
 fn memory_is_counted_while_it_is_held() {
     let memory = MemoryBudget::new(1 << 30);
     let used = || memory.used_bytes(Consumer::Memtables);
-    let mut writer = MemtableWriter::new(&memory, 1 << 20, usize::MAX);
+    let mut writer = MemtableWriter::new(&ChunkPool::new(&memory, 1 << 20), 1 << 20, usize::MAX);
     let memtable = Arc::clone(writer.memtable());
     // A slot of eight bytes for each 32, and a first chunk of a sixteenth.
     let expected = (256 << 10) + (64 << 10);

@@ -13,7 +13,7 @@ use super::open::{TOOL_MEMORY_BYTES, lock_existing, open_table_file, table_conte
 use crate::cursor::InternalIterator;
 use crate::db::inventory::{first_seq, lost_logs, needed_wals, open_table};
 use crate::format::{FileKind, FileNum, InternalKeyRef, SeqNum, file_path};
-use crate::memtable::MemtableWriter;
+use crate::memtable::{ChunkPool, MemtableWriter};
 use crate::options::Options;
 use crate::table::{Table, TableBuilder, TableContext, TableOptions, bits_per_key_for};
 use crate::version::{
@@ -294,7 +294,8 @@ impl Repair<'_> {
         first_seq: Option<SeqNum>,
         always: bool,
     ) -> Result<bool> {
-        let mut memtable = MemtableWriter::new(&self.context.memory, 1 << 20, usize::MAX);
+        let mut memtable =
+            MemtableWriter::new(&ChunkPool::new(&self.context.memory, 0), 1 << 20, usize::MAX);
         let salvaged =
             wal::salvage(&*self.env.fs, self.dir, nums, known, first_seq, &mut |_, record| {
                 record.replay(|seq, op| {

@@ -11,12 +11,11 @@
 //! under the manifest's lock.
 
 use crate::format::{FileNum, SeqNum};
-use crate::memtable::{Memtable, MemtableWriter};
+use crate::memtable::{ChunkPool, Memtable, MemtableWriter};
 use crate::options::Options;
 use crate::table::Table;
 use crate::version::Version;
 use arc_swap::{ArcSwap, Guard};
-use kvant_base::MemoryBudget;
 use kvant_base::lock::NamedMutex;
 use std::sync::Arc;
 
@@ -116,9 +115,9 @@ impl Views {
 }
 
 /// An empty memtable of the size at which it will be sealed.
-pub(crate) fn new_memtable(memory: &Arc<MemoryBudget>, options: &Options) -> MemtableWriter {
+pub(crate) fn new_memtable(chunks: &Arc<ChunkPool>, options: &Options) -> MemtableWriter {
     MemtableWriter::new(
-        memory,
+        chunks,
         usize::try_from(options.memtable_bytes).unwrap_or(usize::MAX),
         usize::try_from(options.memtable_entries_max).unwrap_or(usize::MAX),
     )

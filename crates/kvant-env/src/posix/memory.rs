@@ -78,6 +78,18 @@ impl Mapping {
         self.start
     }
 
+    /// Has the system provide all of the memory, which keeps its contents.
+    pub fn touch(&mut self) {
+        for offset in (0..self.bytes).step_by(page_bytes()) {
+            // SAFETY: within the mapping, which nothing else uses now. The compiler must not drop
+            // the read and the write.
+            unsafe {
+                let byte = self.start.as_ptr().add(offset);
+                byte.write_volatile(byte.read_volatile());
+            }
+        }
+    }
+
     /// The length.
     pub fn bytes(&self) -> usize {
         self.bytes

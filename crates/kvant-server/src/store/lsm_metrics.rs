@@ -12,6 +12,7 @@ pub(super) fn write(stats: &Stats, out: &mut String) {
     let (from_table, evicted) = (reads.present_from_table_count, cache.evicted_count);
     let (present_fetches, absent_fetches) =
         (reads.present_block_fetch_count, reads.absent_block_fetch_count);
+    let chunks = (stats.memtables.chunk_count, stats.memtables.chunk_unprepared_count);
     for (name, help, count) in [
         ("gets", "Point reads.", reads.get_count),
         ("gets_present", "Point reads that found their key.", reads.present_count),
@@ -32,6 +33,8 @@ pub(super) fn write(stats: &Stats, out: &mut String) {
         ("wal_written_bytes", "Bytes written to the log.", wal.written_bytes),
         ("wal_syncs", "Syncs of the log.", wal.sync_count),
         ("wal_sync_us", "Microseconds in syncs of the log.", wal.sync_us_total),
+        ("memtable_chunks", "Chunks of memory that memtables took.", chunks.0),
+        ("memtable_chunks_unprepared", "Of these, not prepared in time.", chunks.1),
         ("block_cache_hits", "Blocks found in the cache.", cache.hit_count),
         ("block_cache_misses", "Blocks not found in the cache.", cache.miss_count),
         ("block_cache_evictions", "Blocks that made room for others.", evicted),
@@ -46,6 +49,7 @@ pub(super) fn write(stats: &Stats, out: &mut String) {
         ("memtable_active_bytes", "The memtable that takes writes.", tables.active_bytes as f64),
         ("memtables_sealed", "Memtables that wait for their flush.", tables.sealed_count as f64),
         ("memtables_sealed_bytes", "Their size.", tables.sealed_bytes as f64),
+        ("memtables_spare_bytes", "Memory kept for the next ones.", tables.spare_bytes as f64),
         ("block_cache_used_bytes", "Size of the cached blocks.", cache.used_bytes as f64),
         ("block_cache_capacity_bytes", "What the cache may hold now.", cache.capacity_bytes as f64),
         ("wal_files", "Files of the log.", wal.file_count as f64),

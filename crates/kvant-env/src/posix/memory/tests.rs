@@ -9,3 +9,14 @@ fn long_mappings_are_aligned_to_huge_pages() {
         assert!(mapping.start().addr().get().is_multiple_of(alignment), "{bytes}");
     }
 }
+
+#[test]
+fn touched_memory_keeps_its_contents() {
+    let mut mapping = Mapping::new(5 << 20).unwrap();
+    let byte = mapping.start().as_ptr();
+    // SAFETY: within the mapping.
+    unsafe { byte.write(7) };
+    mapping.touch();
+    // SAFETY: as above.
+    assert_eq!(unsafe { byte.read() }, 7);
+}

@@ -1,7 +1,7 @@
 use super::*;
 use crate::cursor::InternalIterator;
 use crate::format::{SeqNum, ValueKind, key_hash};
-use crate::memtable::Memtable;
+use crate::memtable::{ChunkPool, Memtable};
 use crate::version::test_support::test_rng;
 use kvant_env::rng::Rng;
 
@@ -22,8 +22,9 @@ fn entries(memtable: &Memtable) -> Vec<Entry> {
 /// Inserts `keys` through a buffer of `bytes_max` and one by one: the memtables must be the same.
 fn check(keys: &[Vec<u8>], bytes_max: usize) {
     let memory = MemoryBudget::new(1 << 30);
+    let chunks = ChunkPool::new(&memory, 4096);
     let [mut sorted, mut direct] =
-        std::array::from_fn(|_| MemtableWriter::new(&memory, 4096, usize::MAX));
+        std::array::from_fn(|_| MemtableWriter::new(&chunks, 4096, usize::MAX));
     let mut buffer = SortBuffer::new(&memory, bytes_max);
     for (seq, key) in (1..).zip(keys) {
         let kind = [ValueKind::Put, ValueKind::Delete][usize::from(seq % 7 == 0)];

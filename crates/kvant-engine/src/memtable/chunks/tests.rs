@@ -1,0 +1,98 @@
+use super::*;
+use std::sync::atomic::AtomicU64;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// A pool for memtables of `chunk_count` chunks, its budget, and how often it called for its task.
+fn pool(chunk_count: u64) -> (Arc<ChunkPool>, Arc<MemoryBudget>, Arc<AtomicU64>) {
+    let memory = MemoryBudget::new(1 << 30);
+    let pool = ChunkPool::new(&memory, chunk_count * CHUNK_BYTES as u64);
+    let calls = Arc::new(AtomicU64::new(0));
+    let called = Arc::clone(&calls);
+    pool.on_work(move || {
+        called.fetch_add(1, Ordering::Relaxed);
+    });
+    calls.store(0, Ordering::Relaxed);
+    (pool, memory, calls)
+}
+
+fn spare_count(pool: &ChunkPool) -> u64 {
+    pool.stats().spare_bytes / CHUNK_BYTES as u64
+}
+
+fn tend_until_idle(pool: &ChunkPool, now_ns: u64) -> Step {
+    loop {
+        match pool.tend(now_ns) {
+            Step::Worked => {}
+            step => return step,
+        }
+    }
+}
+
+#[test]
+fn chunks_are_prepared_ahead_once_a_memtable_uses_them() {
+    let (pool, memory, calls) = pool(8);
+    assert_eq!(tend_until_idle(&pool, 1), Step::Idle);
+    assert_eq!(spare_count(&pool), 0, "a database that is not written needs none");
+
+    pool.expect_use();
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+    assert_eq!(tend_until_idle(&pool, 1), Step::Idle);
+    assert_eq!(spare_count(&pool), 2);
+    assert_eq!(memory.used_bytes(Consumer::Memtables), 2 * CHUNK_BYTES as u64);
+
+    let taken = [pool.take(), pool.take(), pool.take()];
+    assert_eq!(calls.load(Ordering::Relaxed), 4, "each take left too few");
+    let stats = pool.stats();
+    assert_eq!((stats.taken_count, stats.unprepared_count), (3, 1), "the task was late for one");
+    assert_eq!(memory.used_bytes(Consumer::Memtables), 0, "the memtable counts its chunks");
+    drop(taken);
+}
+
+#[test]
+fn chunks_of_former_memtables_are_kept_while_they_are_needed() {
+    let (pool, memory, _) = pool(8);
+    pool.expect_use();
+    let taken: Vec<Mapping> = (0..12).map(|_| pool.take()).collect();
+    let starts: Vec<_> = taken.iter().map(Mapping::start).collect();
+    let (small, huge) = (map(CHUNK_BYTES / 2), map(2 * CHUNK_BYTES));
+    pool.put_back(taken.into_iter().chain([small, huge]).collect());
+    assert_eq!(spare_count(&pool), 8, "as many as may be kept, of one size");
+
+    let mut now_ns = SECOND_NS;
+    for _ in 0..5 {
+        assert_eq!(tend_until_idle(&pool, now_ns), Step::IdleUntil(now_ns + WINDOW_NS));
+        let taken: Vec<Mapping> = (0..8).map(|_| pool.take()).collect();
+        assert!(taken.iter().all(|chunk| starts.contains(&chunk.start())));
+        pool.put_back(taken);
+        now_ns += WINDOW_NS;
+    }
+    assert_eq!(pool.stats().unprepared_count, 12, "of the first memtable");
+
+    // Then a memtable needs three at a time.
+    assert_eq!(tend_until_idle(&pool, now_ns), Step::IdleUntil(now_ns + WINDOW_NS));
+    let taken: Vec<Mapping> = (0..3).map(|_| pool.take()).collect();
+    pool.put_back(taken);
+    now_ns += WINDOW_NS;
+    assert_eq!(tend_until_idle(&pool, now_ns), Step::IdleUntil(now_ns + WINDOW_NS));
+    assert_eq!(spare_count(&pool), 5, "three, and two that are ready");
+
+    assert_eq!(tend_until_idle(&pool, now_ns + WINDOW_NS), Step::Idle);
+    assert_eq!(spare_count(&pool), 2);
+    assert_eq!(memory.used_bytes(Consumer::Memtables), 2 * CHUNK_BYTES as u64);
+
+    // The next ones get a window of their own.
+    pool.put_back((0..4).map(|_| map(CHUNK_BYTES)).collect());
+    let now_ns = now_ns + 10 * WINDOW_NS;
+    assert_eq!(tend_until_idle(&pool, now_ns), Step::IdleUntil(now_ns + WINDOW_NS));
+}
+
+#[test]
+fn a_pool_that_keeps_nothing_never_works() {
+    let (pool, _, calls) = pool(0);
+    pool.expect_use();
+    let chunk = pool.take();
+    pool.put_back(vec![chunk]);
+    assert_eq!(tend_until_idle(&pool, 1), Step::Idle);
+    assert_eq!((spare_count(&pool), calls.load(Ordering::Relaxed)), (0, 0));
+}
