@@ -23,6 +23,10 @@ const COMPRESS_BYTES_MAX: usize = 64 << 20;
 /// Largest expansion by LZ4, which encodes up to 255 bytes of length in one byte.
 const LZ4_RATIO_MAX: u64 = 255;
 const ZSTD_LEVEL: i32 = 1;
+/// Blocks in a row that may not shrink before others are skipped.
+const FAILURES_TOLERATED: u32 = 4;
+/// One block in two to this power is tried where none shrinks.
+const SKIP_DOUBLINGS_MAX: u32 = 4;
 
 const _: () = assert!(limits::KEY_BYTES_MAX as u64 + (1 << 20) < 4 << 20);
 
@@ -48,8 +52,12 @@ impl BlockSpan {
 /// Compresses blocks, reusing its state and buffer.
 pub(super) struct BlockCompressor {
     compression: Compression,
+    attempts: Attempts,
     lz4_table: CompressTable,
     zstd: Option<Compressor<'static>>,
+    /// The length of the raw block, encoded.
+    head: Vec<u8>,
+    /// Only grows, so that its memory is zeroed once; the front holds the last result.
     compressed: Vec<u8>,
 }
 
@@ -57,21 +65,47 @@ impl BlockCompressor {
     pub(super) fn new(compression: Compression) -> BlockCompressor {
         BlockCompressor {
             compression,
+            attempts: Attempts::default(),
             lz4_table: CompressTable::small(),
             zstd: None,
+            head: Vec::new(),
             compressed: Vec::new(),
         }
     }
 
-    /// The payload to store for `raw`, and its type: compressed if that saves at least an eighth.
+    /// The payload to store for `raw`, and its type: compressed if that saves at least an eighth,
+    /// and if it did for recent blocks.
     pub(super) fn compress<'a>(&'a mut self, raw: &'a [u8]) -> Result<(&'a [u8], Compression)> {
-        if self.compression == Compression::None || raw.len() > COMPRESS_BYTES_MAX {
+        if self.compression == Compression::None
+            || raw.len() > COMPRESS_BYTES_MAX
+            || !self.attempts.is_due()
+        {
             return Ok((raw, Compression::None));
         }
-        let out = &mut self.compressed;
-        out.clear();
-        varint::put_u64(out, raw.len() as u64);
-        let head_bytes = out.len();
+        let stored_bytes = self.compress_into_buffer(raw)?;
+        let has_shrunk = stored_bytes <= raw.len() - raw.len() / 8;
+        self.attempts.note(has_shrunk);
+        if has_shrunk {
+            Ok((&self.compressed[..stored_bytes], self.compression))
+        } else {
+            Ok((raw, Compression::None))
+        }
+    }
+
+    /// Fills the front of the buffer with a payload, and returns its length.
+    fn compress_into_buffer(&mut self, raw: &[u8]) -> Result<usize> {
+        let body_bytes_max = match self.compression {
+            Compression::Zstd => zstd::zstd_safe::compress_bound(raw.len()),
+            Compression::None | Compression::Lz4 => lz4::get_maximum_output_size(raw.len()),
+        };
+        self.head.clear();
+        varint::put_u64(&mut self.head, raw.len() as u64);
+        let bytes_max = self.head.len() + body_bytes_max;
+        if self.compressed.len() < bytes_max {
+            self.compressed.resize(bytes_max, 0);
+        }
+        let (head, body) = self.compressed.split_at_mut(self.head.len());
+        head.copy_from_slice(&self.head);
         let body_bytes = if self.compression == Compression::Zstd {
             let zstd = match &mut self.zstd {
                 Some(zstd) => zstd,
@@ -79,19 +113,13 @@ impl BlockCompressor {
                     Compressor::new(ZSTD_LEVEL).map_err(|e| codec_error("set up Zstandard", &e))?,
                 ),
             };
-            out.resize(head_bytes + zstd::zstd_safe::compress_bound(raw.len()), 0);
-            zstd.compress_to_buffer(raw, &mut out[head_bytes..])
+            zstd.compress_to_buffer(raw, body)
                 .map_err(|e| codec_error("compress a block with Zstandard", &e))?
         } else {
-            out.resize(head_bytes + lz4::get_maximum_output_size(raw.len()), 0);
-            lz4::compress_into_with_table(raw, &mut out[head_bytes..], &mut self.lz4_table)
+            lz4::compress_into_with_table(raw, body, &mut self.lz4_table)
                 .map_err(|e| codec_error("compress a block with LZ4", &e))?
         };
-        out.truncate(head_bytes + body_bytes);
-        if out.len() > raw.len() - raw.len() / 8 {
-            return Ok((raw, Compression::None));
-        }
-        Ok((&self.compressed, self.compression))
+        Ok(head.len() + body_bytes)
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
@@ -103,6 +131,31 @@ impl BlockCompressor {
         if self.compressed.capacity() > keep_bytes {
             self.compressed = Vec::new();
         }
+    }
+}
+
+/// Which blocks of a table are worth an attempt to compress them. After some in a row that did not
+/// shrink, most are stored as they are, and one in a growing number is tried.
+#[derive(Default)]
+struct Attempts {
+    /// In a row.
+    failures: u32,
+    /// Blocks to store as they are before the next attempt.
+    skip: u32,
+}
+
+impl Attempts {
+    /// Whether to try the next block.
+    fn is_due(&mut self) -> bool {
+        let is_due = self.skip == 0;
+        self.skip = self.skip.saturating_sub(1);
+        is_due
+    }
+
+    fn note(&mut self, has_shrunk: bool) {
+        self.failures = if has_shrunk { 0 } else { self.failures + 1 };
+        let doublings = self.failures.saturating_sub(FAILURES_TOLERATED).min(SKIP_DOUBLINGS_MAX);
+        self.skip = (1 << doublings) - 1;
     }
 }
 

@@ -64,3 +64,43 @@ fn short_and_unknown_blocks_are_rejected() {
     let compressed = seal(&[7; 1000], Compression::Lz4, 0);
     assert!(open_uncompressed(&compressed, 0).is_err());
 }
+
+/// Blocks of 4 KiB, of which every `one_in`th can be compressed; the number that was.
+fn compressed_count(compressor: &mut BlockCompressor, block_count: u64, one_in: u64) -> u64 {
+    let mut rng = kvant_env::rng::Rng::new(5);
+    let mut count = 0;
+    for number in 1..=block_count {
+        let shrinks = number % one_in == 0;
+        let raw = if shrinks { vec![7; 4096] } else { rng.bytes(4096) };
+        let (_, compression) = compressor.compress(&raw).expect("compress");
+        assert!(shrinks || compression == Compression::None);
+        count += u64::from(compression != Compression::None);
+    }
+    count
+}
+
+#[test]
+fn blocks_that_do_not_shrink_are_soon_tried_no_more_and_others_again() {
+    for compression in [Compression::Lz4, Compression::Zstd] {
+        let mut compressor = BlockCompressor::new(compression);
+        assert_eq!(compressed_count(&mut compressor, 100, 1), 100);
+        assert_eq!(compressed_count(&mut compressor, 100, 4), 25, "mixed blocks are all tried");
+
+        assert_eq!(compressed_count(&mut compressor, 1000, u64::MAX), 0);
+        let after = compressed_count(&mut compressor, 100, 1);
+        assert!((85..=99).contains(&after), "{compression:?}: {after} of 100");
+    }
+}
+
+#[test]
+fn the_buffer_of_a_large_block_does_not_show_in_a_small_one() {
+    for compression in [Compression::Lz4, Compression::Zstd] {
+        let mut compressor = BlockCompressor::new(compression);
+        for len in [200_000, 50, 3000, 100_000, 20] {
+            let raw = vec![len as u8; len];
+            let (payload, compression) = compressor.compress(&raw).expect("compress");
+            let stored = [payload, &trailer(payload, compression, 0)].concat();
+            assert_eq!(open_owned(stored, 0), Ok(raw));
+        }
+    }
+}
