@@ -7,6 +7,7 @@
 //!
 //! - [`fs`]: the file-system traits, which [`posix`] implements.
 //! - [`clock`]: monotonic and wall time.
+//! - [`freed_memory`]: returns memory that the allocator keeps to the system.
 //! - [`host`]: memory and CPUs of the machine or container, and files outside the database.
 //! - [`rng`]: a small seeded generator.
 //! - [`spawner`]: background tasks as steps, each task on its own thread.
@@ -19,6 +20,7 @@ compile_error!("Kvant needs Linux");
 
 #[expect(clippy::disallowed_methods, reason = "the system's clocks")]
 pub mod clock;
+pub mod freed_memory;
 pub mod fs;
 #[expect(
     clippy::disallowed_methods,

@@ -31,7 +31,7 @@ mod lock;
 mod memory;
 mod mode;
 
-pub use memory::{Mapping, keep_little_freed_memory};
+pub use memory::{Mapping, keep_little_freed_memory, private_resident_bytes, release_freed_memory};
 
 /// Parts that one system call takes (`IOV_MAX`).
 const WRITE_PARTS_MAX: usize = 1024;

@@ -29,6 +29,24 @@ pub fn keep_little_freed_memory() {
     }
 }
 
+/// Returns the whole pages among the freed memory of all heaps of the C library to the system.
+/// Locks one heap after the other.
+pub fn release_freed_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: the call changes no memory that is in use.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+/// Resident memory of this process without mapped files; `None` if the system does not tell.
+pub fn private_resident_bytes() -> Option<u64> {
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let mut pages = statm.split_whitespace().skip(1).map(str::parse::<u64>);
+    let (resident, shared) = (pages.next()?.ok()?, pages.next()?.ok()?);
+    resident.checked_sub(shared)?.checked_mul(page_bytes() as u64)
+}
+
 /// Zeroed memory mapped from the system and unmapped on drop.
 #[derive(Debug)]
 pub struct Mapping {

@@ -13,7 +13,7 @@ use crate::settings::{Config, Engine, SETTINGS, Settings};
 use kvant_base::log::{Level, Log};
 use kvant_base::{Error, ErrorKind, Events, MemoryBudget, duration};
 use kvant_engine::{Db, Options, RecoveryProgress, Resources, tools};
-use kvant_env::Env;
+use kvant_env::{Env, freed_memory};
 use kvant_server::{LsmStore, MemoryStore, Server, Store};
 use std::fmt::Display;
 use std::io;
@@ -46,6 +46,7 @@ fn run(config: &Config, env: Env, log: &Arc<dyn Log>) -> io::Result<u8> {
         let mut signals = Signals::catch()?;
         log_start(config, log.as_ref());
         let memory = MemoryBudget::new(settings.memory_bytes);
+        freed_memory::keep_releasing(&env, &memory, log);
         let events = Events::new(EVENTS_KEPT);
         let server = Server::start(
             settings.server.clone(),

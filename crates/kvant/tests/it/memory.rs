@@ -14,13 +14,21 @@ const RESIDENT_BYTES_MAX: usize = (64 + 32) << 20;
 /// Far longer than an attack takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Peak resident memory of a process, in bytes.
-fn most_resident_bytes(server: &TestServer) -> usize {
+/// A figure of the kernel about the memory of a process, in bytes.
+fn memory_figure(server: &TestServer, name: &str) -> usize {
     let status =
         std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("it runs");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
     kib.expect("the kernel reports it").parse::<usize>().expect("a number") << 10
+}
+
+fn most_resident_bytes(server: &TestServer) -> usize {
+    memory_figure(server, "VmHWM")
+}
+
+fn resident_bytes(server: &TestServer) -> usize {
+    memory_figure(server, "VmRSS")
 }
 
 #[track_caller]
@@ -167,4 +175,38 @@ fn unread_long_values_cost_neither_memory_nor_time() {
     // Copying the value once per request would take far more.
     assert!(ticks < 50, "{ticks} ticks of 10 ms");
     assert_within_budget(&server);
+}
+
+/// The allocator keeps what it is given back, here the cached blocks of tables that a compaction
+/// replaced.
+#[test]
+fn a_cache_that_is_freed_returns_to_the_system() {
+    const VALUE_BYTES: usize = 7_000;
+    const RECORDS: u64 = 25_000;
+    let dir = TempDir::new();
+    let server = TestServer::start_with(dir.path(), &["--memory", "256MiB", "--sync", "os"]);
+    let mut stream = connect(&server);
+    for i in 0..RECORDS {
+        put(&mut stream, &format!("k{i:05}"), &noise(VALUE_BYTES, i));
+    }
+    let done = |request: &str| {
+        let request = format!("{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let response = server.exchange(request.as_bytes());
+        assert!(response.starts_with(b"HTTP/1.1 2"));
+        response.len()
+    };
+    done("POST /v0/admin/compact");
+    assert!(done("GET /v0/entities?start=k") > VALUE_BYTES * RECORDS as usize);
+    let full_bytes = resident_bytes(&server);
+    assert!(full_bytes > 150 << 20, "the cache holds the values: {full_bytes} bytes resident");
+    // Keys of every table.
+    for i in (0..RECORDS).step_by(1000) {
+        put(&mut stream, &format!("k{i:05}"), b"short");
+    }
+    done("POST /v0/admin/compact");
+    let deadline = Instant::now() + PATIENCE;
+    while resident_bytes(&server) > 64 << 20 {
+        assert!(Instant::now() < deadline, "{full_bytes} bytes, then {}", resident_bytes(&server));
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
