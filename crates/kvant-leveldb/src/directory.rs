@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 /// Names the current manifest; every database of LevelDB has it, and no other engine of Kvant.
 const CURRENT: &str = "CURRENT";
-/// The only manifest that the creation of a database writes. A crash may leave it without `CURRENT`.
+/// The only manifest that the creation of a database writes. A crash may leave it without
+/// `CURRENT`.
 const FIRST_MANIFEST: &str = "MANIFEST-000001";
 const LOCK: &str = "LOCK";
 

@@ -344,8 +344,8 @@ impl Database {
         error.finish()
     }
 
-    /// Flushes the memtable and compacts what overlaps `[start, limit]`; all without bounds. LevelDB
-    /// reports no error: a later write does.
+    /// Flushes the memtable and compacts what overlaps `[start, limit]`; all without bounds.
+    /// LevelDB reports no error: a later write does.
     pub(crate) fn compact(&self, bounds: Option<(&[u8], &[u8])>) {
         let (start, limit) = match bounds {
             None => ((ptr::null(), 0), (ptr::null(), 0)),

@@ -51,8 +51,8 @@ pub struct LevelStats {
 /// LevelDB's levels.
 const LEVEL_COUNT: u64 = 7;
 
-/// All levels, lowest first, from the rows of `leveldb.stats`: lines of six numbers, for levels with
-/// tables or compactions.
+/// All levels, lowest first, from the rows of `leveldb.stats`: lines of six numbers, for levels
+/// with tables or compactions.
 pub(crate) fn levels(text: &str) -> Vec<LevelStats> {
     let row = |line: &str| {
         let cells: Option<Vec<u64>> =

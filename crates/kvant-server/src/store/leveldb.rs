@@ -1,8 +1,8 @@
 //! Google's LevelDB (`kvant-leveldb`), as the server sees it.
 //!
 //! It has no time to live: LevelDB stores keys and values as they are, without room for a moment of
-//! expiry. LevelDB does not say whether a read needs the disk, so with `--dispatch hybrid` every read
-//! goes to a worker.
+//! expiry. LevelDB does not say whether a read needs the disk, so with `--dispatch hybrid` every
+//! read goes to a worker.
 
 use super::{Capability, Completion, Lookup, ReadTrace, Records, Store, Write, WriteHealth};
 use crate::http::metrics_text::{family, metric};

@@ -32,10 +32,6 @@ pub(crate) fn run(name: &str, args: &ArgMatches) -> Result<u8> {
 }
 
 pub(crate) fn run_open(name: &str, args: &ArgMatches, settings: &Settings) -> Result<()> {
-    #[cfg(feature = "leveldb")]
-    if name == "copy" {
-        return print(super::db_copy::run(args, settings)?);
-    }
     let env = Env::posix();
     let dir = path(args, "DIR");
     require_database(&env, dir)?;

@@ -27,7 +27,7 @@ const BATCH_BYTES: usize = 1 << 20;
 const PROGRESS_INTERVAL_NS: u64 = 2_000_000_000;
 
 /// Copies FROM to TO; returns what was copied, as a line.
-pub(super) fn run(args: &ArgMatches, settings: &Settings) -> Result<String> {
+pub(crate) fn run(args: &ArgMatches, settings: &Settings) -> Result<String> {
     let path = |name| args.get_one::<PathBuf>(name).expect("clap requires the argument").as_path();
     let (from, to) = (path("FROM"), path("TO"));
     let env = Env::posix();

@@ -2,7 +2,7 @@
 
 pub(crate) mod db;
 #[cfg(feature = "leveldb")]
-mod db_copy;
+pub(crate) mod db_copy;
 pub(crate) mod generate;
 pub(crate) mod lab;
 #[cfg(feature = "leveldb")]
