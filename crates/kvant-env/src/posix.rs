@@ -30,8 +30,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 mod lock;
 mod memory;
 mod mode;
+mod slice;
 
 pub use memory::{Mapping, keep_little_freed_memory, private_resident_bytes, release_freed_memory};
+pub use slice::set_time_slice;
 
 /// Parts that one system call takes (`IOV_MAX`).
 const WRITE_PARTS_MAX: usize = 1024;
