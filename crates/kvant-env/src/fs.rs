@@ -30,6 +30,11 @@ pub trait File: Send + Sync {
     }
     /// Makes the contents, and the length needed to read them, durable.
     fn sync_data(&self) -> io::Result<()>;
+    /// Starts to write `len_bytes` from `offset_bytes` to the device, so that a later `sync_data` is
+    /// short. Makes nothing durable.
+    fn begin_write_back(&self, _offset_bytes: u64, _len_bytes: u64) -> io::Result<()> {
+        Ok(())
+    }
     /// Truncates the file, or extends it with zeros, to `len_bytes`.
     fn set_len(&self, len_bytes: u64) -> io::Result<()>;
     /// Reserves space for the first `len_bytes`, so that writing them cannot fail with a full disk.

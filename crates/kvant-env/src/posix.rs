@@ -140,6 +140,21 @@ impl File for PosixFile {
         self.file.sync_data()
     }
 
+    fn begin_write_back(&self, offset_bytes: u64, len_bytes: u64) -> io::Result<()> {
+        let _waiting = wait::begin(WaitKind::Io, "sync_file_range");
+        let offset = libc::off64_t::try_from(offset_bytes).map_err(io::Error::other)?;
+        let len = libc::off64_t::try_from(len_bytes).map_err(io::Error::other)?;
+        let file = self.file.as_raw_fd();
+        // SAFETY: the descriptor is open, and the call touches no memory of the process.
+        match unsafe { libc::sync_file_range(file, offset, len, libc::SYNC_FILE_RANGE_WRITE) } {
+            0 => Ok(()),
+            _ => match io::Error::last_os_error() {
+                error if is_unsupported(&error) => Ok(()),
+                error => Err(error),
+            },
+        }
+    }
+
     fn set_len(&self, len_bytes: u64) -> io::Result<()> {
         let _waiting = wait::begin(WaitKind::Io, "ftruncate");
         self.file.set_len(len_bytes)

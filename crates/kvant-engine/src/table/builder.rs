@@ -21,6 +21,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const WRITE_BYTES: usize = 512 << 10;
+/// The device gets pieces of this length: the sync of the whole table would wait for all of it, and
+/// writers with it.
+const WRITE_BACK_BYTES: u64 = 4 << 20;
 /// Largest block buffer kept after a large block.
 const BLOCK_BUFFER_KEEP_BYTES: usize = 2 << 20;
 /// Longest stored value: the longest user value, and its expiry.
@@ -70,6 +73,8 @@ struct Output {
     path: PathBuf,
     buffer: Vec<u8>,
     written_bytes: u64,
+    /// The first of them are on their way to the device.
+    sent_bytes: u64,
 }
 
 impl TableBuilder {
@@ -84,7 +89,7 @@ impl TableBuilder {
         let file = fs.create(&path).map_err(|source| Error::io("create", &path, source))?;
         Ok(TableBuilder {
             num,
-            out: Output { file, path, buffer: Vec::new(), written_bytes: 0 },
+            out: Output { file, path, buffer: Vec::new(), written_bytes: 0, sent_bytes: 0 },
             options,
             compressor: BlockCompressor::new(options.compression),
             block: DataBlockBuilder::default(),
@@ -250,6 +255,13 @@ impl Output {
             .write_all_at(bytes, self.written_bytes)
             .map_err(|e| Error::io("write", &self.path, e))?;
         self.written_bytes += bytes.len() as u64;
+        let unsent_bytes = self.written_bytes - self.sent_bytes;
+        if unsent_bytes >= WRITE_BACK_BYTES {
+            self.file
+                .begin_write_back(self.sent_bytes, unsent_bytes)
+                .map_err(|e| Error::io("write back", &self.path, e))?;
+            self.sent_bytes = self.written_bytes;
+        }
         Ok(())
     }
 }

@@ -11,6 +11,7 @@ const CASES: &[Case] = &[
     ("a read past the end fails", read_past_end),
     ("a nonblocking read is correct or refused", nonblocking_read),
     ("a write past the end leaves zeros in the gap", write_past_end),
+    ("a write-back changes nothing that is read", write_back),
     ("set_len truncates and extends with zeros", set_len),
     ("allocate extends and never truncates", allocate),
     ("create truncates an existing file", create_truncates),
@@ -100,6 +101,15 @@ fn write_past_end(fs: &dyn Fs, dir: &Path) {
     put(fs, &dir.join("a"), b"ab");
     fs.open_writable(&dir.join("a")).unwrap().write_all_at(b"z", 4).unwrap();
     assert_eq!(fs.read(&dir.join("a")).unwrap(), b"ab\0\0z");
+}
+
+fn write_back(fs: &dyn Fs, dir: &Path) {
+    let file = fs.create(&dir.join("file")).unwrap();
+    file.write_all_at(b"abc", 0).unwrap();
+    file.begin_write_back(0, 3).unwrap();
+    // Beyond the end there is nothing to write.
+    file.begin_write_back(3, 1 << 20).unwrap();
+    assert_eq!(fs.read(&dir.join("file")).unwrap(), b"abc");
 }
 
 fn set_len(fs: &dyn Fs, dir: &Path) {
