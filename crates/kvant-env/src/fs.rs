@@ -30,8 +30,8 @@ pub trait File: Send + Sync {
     }
     /// Makes the contents, and the length needed to read them, durable.
     fn sync_data(&self) -> io::Result<()>;
-    /// Starts to write `len_bytes` from `offset_bytes` to the device, so that a later `sync_data` is
-    /// short. Makes nothing durable.
+    /// Starts to write `len_bytes` from `offset_bytes` to the device, so that a later `sync_data`
+    /// is short. Makes nothing durable.
     fn begin_write_back(&self, _offset_bytes: u64, _len_bytes: u64) -> io::Result<()> {
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Decides whether a write may enter the commit pipeline: not on a full disk, and not while
 //! flushes, compactions or syncs are too far behind.
 
+use super::backlog::{Backlog, Progress};
 use super::gate::{Gate, Position};
 use super::space::{DiskSpace, flush_bytes};
 use super::sync::LogSync;
@@ -8,7 +9,7 @@ use crate::batch::WriteBatch;
 use crate::context::{Context, TaskName};
 use crate::stats::StallReason;
 use crate::tree::Tree;
-use crate::tree::view::is_full;
+use crate::tree::view::{SuperVersion, full_share};
 use kvant_base::limits::LEVELS;
 use kvant_base::{Error, ErrorKind, Result};
 use std::sync::Arc;
@@ -20,6 +21,7 @@ pub(crate) struct Admission {
     sync: Arc<LogSync>,
     pub(crate) gate: Gate,
     pub(crate) space: DiskSpace,
+    pub(crate) progress: Progress,
     /// Whether compaction can do nothing about the tables of level 0.
     level_0_stuck: AtomicBool,
     /// Whether compaction has work to do and no room for any of it.
@@ -37,6 +39,7 @@ impl Admission {
         Admission {
             gate,
             space: DiskSpace::open(context),
+            progress: Progress::default(),
             level_0_stuck: AtomicBool::new(false),
             compaction_has_no_room: AtomicBool::new(false),
             context: Arc::clone(context),
@@ -139,10 +142,32 @@ impl Admission {
 
     /// Moves the gate to the position that the state of the tree asks for.
     pub(crate) fn update_gate(&self) {
-        self.gate.update(|| self.position());
+        self.gate.update(|before| self.position(before));
     }
 
-    fn position(&self) -> Position {
+    /// Whether something waits for the running flush, or will soon.
+    pub(crate) fn flush_is_urgent(&self) -> bool {
+        let view = self.tree.views.load();
+        self.space.is_full() || self.backlog(&view).flush_is_urgent(&self.context.options)
+    }
+
+    /// Whether something waits for the running compaction, or will soon.
+    pub(crate) fn compaction_is_urgent(&self) -> bool {
+        let view = self.tree.views.load();
+        self.space.is_full() || self.backlog(&view).compaction_is_urgent(&self.context.options)
+    }
+
+    fn backlog(&self, view: &SuperVersion) -> Backlog<'_> {
+        Backlog {
+            progress: &self.progress,
+            sealed_count: view.sealed.len(),
+            active_share: full_share(&view.active, &self.context.options),
+            level_0_count: view.version.tables(0).len(),
+            level_0_stuck: self.level_0_stuck.load(Ordering::Relaxed),
+        }
+    }
+
+    fn position(&self, before: Position) -> Position {
         if self.context.fence_cause().is_some() || self.context.is_closed() {
             // Writers that wait must learn that no write will ever pass.
             return Position::Open;
@@ -155,19 +180,6 @@ impl Admission {
             // compaction, which may find no room.
             return Position::Open;
         }
-        let (view, options) = (self.tree.views.load(), &self.context.options);
-        if is_full(&view.active, options) && view.sealed.len() >= options.memtables_sealed_max {
-            return Position::Closed { reason: StallReason::Memtables };
-        }
-        let (l0_count, reason) = (view.version.tables(0).len(), StallReason::L0Tables);
-        let (slow, stop) = (options.l0_slow_count, options.l0_stop_count);
-        if l0_count < slow || self.level_0_stuck.load(Ordering::Relaxed) {
-            Position::Open
-        } else if l0_count < stop {
-            let earn = (stop - l0_count) as f64 / (stop - slow) as f64;
-            Position::Slowed { reason, earn }
-        } else {
-            Position::Closed { reason }
-        }
+        self.backlog(&self.tree.views.load()).position(&self.context.options, before)
     }
 }

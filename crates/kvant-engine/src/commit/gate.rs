@@ -3,9 +3,10 @@
 //! A write passes, or learns that it would have to wait and why; nothing here sleeps. The gate has
 //! three positions:
 //! - **open**: one load per batch;
-//! - **slowed**: writes spend credits, which compaction earns by the bytes that it keeps. The
-//!   credit for such a byte falls in proportion to how far level 0 is between its slow and its stop
-//!   mark, so that writers and compaction meet at a steady level instead of a cliff;
+//! - **slowed**: writes spend credits, which the flush or compaction that they would wait for earns
+//!   by the bytes that it keeps. The credit for such a byte falls in proportion to how far the
+//!   backlog is between its slow and its stop mark, so that writers and background work meet at a
+//!   steady level instead of a cliff;
 //! - **closed**: nothing passes until the cause is gone.
 //!
 //! Invariants:
@@ -35,7 +36,8 @@ pub(crate) type Waker = Box<dyn FnOnce() + Send>;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Position {
     Open,
-    /// Writes spend credits; a compacted byte earns `earn` of them (0 to 1).
+    /// Writes spend credits; a byte of the work that `reason` waits for earns `earn` of them: 1 at
+    /// the slow mark, 0 at the stop mark.
     Slowed {
         reason: StallReason,
         earn: f64,
@@ -46,7 +48,7 @@ pub(crate) enum Position {
 }
 
 impl Position {
-    fn reason(self) -> Option<StallReason> {
+    pub(super) fn reason(self) -> Option<StallReason> {
         match self {
             Position::Open => None,
             Position::Slowed { reason, .. } | Position::Closed { reason } => Some(reason),
@@ -134,12 +136,13 @@ impl Gate {
         Err(reason)
     }
 
-    /// Moves the gate to `position()`, which is called under the gate's lock: of two threads that
-    /// move the gate at once, the later one sees the state that made the earlier one move it.
-    pub(crate) fn update(&self, position: impl FnOnce() -> Position) {
+    /// Moves the gate to `position(before)`, which is called under the gate's lock: of two threads
+    /// that move the gate at once, the later one sees the state that made the earlier one move it.
+    pub(crate) fn update(&self, position: impl FnOnce(Position) -> Position) {
         let mut state = self.state.lock();
-        let position = position();
-        let before = std::mem::replace(&mut state.position, position);
+        let before = state.position;
+        let position = position(before);
+        state.position = position;
         if before == position {
             return;
         }
@@ -154,21 +157,26 @@ impl Gate {
             self.events.end(span, Vec::new());
         }
         self.log_change(before, position);
-        self.release(state);
+        // Writers that are still held for the same reason would only try in vain.
+        if state.may_pass() || before.reason() != position.reason() {
+            self.release(state);
+        }
     }
 
     #[cfg(test)]
     fn set(&self, position: Position) {
-        self.update(|| position);
+        self.update(|_| position);
     }
 
-    /// Compaction has written `bytes` of entries that it keeps.
-    pub(crate) fn earn(&self, bytes: u64) {
+    /// The work that `worked` waits for has written `bytes` of entries that it keeps.
+    pub(crate) fn earn(&self, worked: StallReason, bytes: u64) {
         if self.open.load(Ordering::Relaxed) {
             return;
         }
         let mut state = self.state.lock();
-        if let Position::Slowed { earn, .. } = state.position {
+        if let Position::Slowed { reason, earn } = state.position
+            && reason == worked
+        {
             state.credits_bytes =
                 (state.credits_bytes + (bytes as f64 * earn) as i64).min(self.burst_bytes);
             if state.credits_bytes > 0 {

@@ -7,6 +7,7 @@
 mod compaction;
 mod level;
 mod merge;
+mod paced;
 mod slice;
 #[cfg(test)]
 mod test_support;
@@ -15,6 +16,7 @@ mod visible;
 pub(crate) use compaction::{CompactionIter, Horizon, KeptEntry};
 pub(crate) use level::{LevelIter, TableRun};
 pub(crate) use merge::{MergeIter, MergeSource};
+pub(crate) use paced::PacedIter;
 pub(crate) use slice::SliceIter;
 pub use visible::Record;
 pub(crate) use visible::VisibleIter;

@@ -5,12 +5,15 @@
 //! returns.
 
 use super::Maintenance;
+use super::pace::{Pace, Work};
 use crate::compaction::{
     CompactionPlan, OutputCutter, PlanKind, Room, pick, pick_manual, pick_small, with_overhead,
 };
 use crate::events::{number, text};
 use crate::format::{FileKind, FileNum, file_name};
-use crate::iter::{CompactionIter, Horizon, LevelIter, MergeIter, MergeSource, TableRun};
+use crate::iter::{
+    CompactionIter, Horizon, LevelIter, MergeIter, MergeSource, PacedIter, TableRun,
+};
 use crate::table::Table;
 use crate::tree::outputs::Outputs;
 use crate::version::{TableFile, Version, VersionEdit};
@@ -32,6 +35,7 @@ type Inputs = Vec<(usize, Vec<Arc<TableFile<Table>>>)>;
 /// What a merge and its steps share.
 struct Merging<'a> {
     plan: &'a CompactionPlan,
+    work: Work,
     /// Largest user key and size of each.
     grandparents: Vec<(Vec<u8>, u64)>,
     output_table_bytes: u64,
@@ -185,11 +189,18 @@ impl Maintenance {
                 // Removed inputs free their space only once no reader holds them.
                 drop(view);
                 let output_table_bytes = self.admission.space.output_table_bytes();
-                let merging = Merging { plan, grandparents, output_table_bytes };
+                let from_level_0 = inputs.iter().filter(|(level, _)| *level == 0);
+                let level_0_count = from_level_0.map(|(_, files)| files.len()).sum();
+                let work = Work::Compaction { level_0_count };
+                let files = inputs.iter().flat_map(|(_, files)| files);
+                let entry_count = files.map(|file| file.meta.entry_count).sum();
+                let spawner = &*self.context.env.spawner;
+                let mut pace = Pace::new(spawner, &self.admission, work, entry_count);
+                let merging = Merging { plan, work, grandparents, output_table_bytes };
                 let outputs = if in_steps && inputs.len() == 2 {
-                    self.merge_in_steps(&merging, inputs)?
+                    self.merge_in_steps(&merging, &mut pace, inputs)?
                 } else {
-                    let outputs = self.write_merged(&merging, all_sources(inputs))?;
+                    let outputs = self.write_merged(&merging, &mut pace, all_sources(inputs))?;
                     edit.added = outputs.added(plan.output_level);
                     self.install_compaction(edit, &outputs.tables)?;
                     outputs
@@ -200,7 +211,12 @@ impl Maintenance {
     }
 
     /// Writes the entries of `sources` that must be kept as tables of the plan's output level.
-    fn write_merged(&self, merging: &Merging<'_>, sources: Vec<MergeSource>) -> Result<Outputs> {
+    fn write_merged(
+        &self,
+        merging: &Merging<'_>,
+        pace: &mut Pace<'_>,
+        sources: Vec<MergeSource>,
+    ) -> Result<Outputs> {
         let plan = merging.plan;
         let grandparents: Vec<_> = merging
             .grandparents
@@ -213,9 +229,11 @@ impl Maintenance {
             bottommost: plan.bottommost,
             now_ms: self.context.env.clock.wall_ms(),
         };
-        let mut kept = CompactionIter::new(MergeIter::new(sources), horizon)?;
+        let mut passed = |bytes| pace.passed(bytes);
+        let merged = PacedIter::new(MergeIter::new(sources), &mut passed);
+        let mut kept = CompactionIter::new(merged, horizon)?;
         let mut progress = |bytes: u64| {
-            self.admission.gate.earn(bytes);
+            self.admission.gate.earn(merging.work.ends(), bytes);
             self.context.check_open()
         };
         self.tree.write_tables(&mut kept, plan.output_level, Some(cutter), &mut progress)

@@ -3,11 +3,12 @@
 //! Only visible writes are flushed, so that tables never hold a write whose outcome is unknown.
 
 use super::Maintenance;
+use super::pace::{Pace, Work};
 use crate::commit::space::flush_bytes;
 use crate::context::TaskName;
 use crate::events::number;
 use crate::format::{FileKind, FileNum, SeqNum, file_path};
-use crate::iter::{CompactionIter, Horizon, MergeIter};
+use crate::iter::{CompactionIter, Horizon, MergeIter, PacedIter};
 use crate::tree::outputs::Outputs;
 use crate::tree::view::SealedMemtable;
 use crate::version::{VersionEdit, list_files};
@@ -98,8 +99,15 @@ impl Maintenance {
             bottommost: false,
             now_ms: self.context.env.clock.wall_ms(),
         };
-        let mut kept = CompactionIter::new(merged, horizon)?;
-        let outputs = tree.write_tables(&mut kept, 0, None, &mut |_| Ok(()))?;
+        let entry_count = sealed.memtable.entry_count();
+        let mut pace =
+            Pace::new(&*self.context.env.spawner, &self.admission, Work::Flush, entry_count);
+        let mut passed = |bytes| pace.passed(bytes);
+        let mut kept = CompactionIter::new(PacedIter::new(merged, &mut passed), horizon)?;
+        let outputs = tree.write_tables(&mut kept, 0, None, &mut |bytes| {
+            self.admission.gate.earn(Work::Flush.ends(), bytes);
+            Ok(())
+        })?;
         let mut versions = tree.versions.lock();
         let view = tree.views.load_full();
         let next_wal = match view.sealed.len() {

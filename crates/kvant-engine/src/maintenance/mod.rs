@@ -4,6 +4,7 @@
 
 mod compact;
 mod flush;
+mod pace;
 pub(crate) mod tasks;
 
 use crate::commit::admission::Admission;

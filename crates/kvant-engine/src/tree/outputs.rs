@@ -9,7 +9,7 @@
 use super::Tree;
 use crate::compaction::OutputCutter;
 use crate::format::{FileKind, FileNum, file_path};
-use crate::iter::{CompactionIter, KeptEntry, MergeIter};
+use crate::iter::{CompactionIter, KeptEntry, PacedIter};
 use crate::table::{FinishedTable, Table, TableBuilder, TableOptions};
 use crate::version::{FileMeta, TableFile};
 use kvant_base::tag::{self, Stage};
@@ -17,7 +17,7 @@ use kvant_base::{Consumer, Error, ErrorKind, Reservation, Result};
 use std::sync::Arc;
 
 /// Entry bytes between two reports of progress.
-const PROGRESS_BYTES: u64 = 256 << 10;
+const PROGRESS_BYTES: u64 = 64 << 10;
 
 /// The tables that a flush or a compaction has written: open, synced, and with durable names.
 #[derive(Default)]
@@ -48,7 +48,7 @@ impl Tree {
     /// `progress` receives the entry bytes written since its last call; its error ends the run.
     pub(crate) fn write_tables(
         &self,
-        entries: &mut CompactionIter<MergeIter>,
+        entries: &mut CompactionIter<PacedIter<'_>>,
         level: usize,
         cutter: Option<OutputCutter<'_>>,
         progress: &mut dyn FnMut(u64) -> Result<()>,
@@ -64,7 +64,7 @@ impl Tree {
 
     fn write_all(
         &self,
-        entries: &mut CompactionIter<MergeIter>,
+        entries: &mut CompactionIter<PacedIter<'_>>,
         level: usize,
         mut cutter: Option<OutputCutter<'_>>,
         progress: &mut dyn FnMut(u64) -> Result<()>,

@@ -123,6 +123,13 @@ pub(crate) fn new_memtable(chunks: &Arc<ChunkPool>, options: &Options) -> Memtab
     )
 }
 
+/// How full a memtable is: 1 when it must be sealed.
+pub(crate) fn full_share(memtable: &Memtable, options: &Options) -> f64 {
+    let bytes_share = memtable.memory_bytes() as f64 / options.memtable_bytes as f64;
+    let entries_share = memtable.entry_count() as f64 / options.memtable_entries_max as f64;
+    bytes_share.max(entries_share).min(1.0)
+}
+
 /// Whether a memtable must be sealed before the next write.
 #[inline]
 pub(crate) fn is_full(memtable: &Memtable, options: &Options) -> bool {

@@ -13,6 +13,7 @@ mod full_disk;
 mod liveness;
 mod model;
 mod mutations;
+mod pacing;
 mod power_loss;
 mod reads;
 mod replay;

@@ -14,6 +14,7 @@ use crate::clock::Clock;
 use kvant_base::lock::{self, NamedMutex};
 use kvant_base::wait::WaitKind;
 use rustix::process::{getpriority_process, setpriority_process};
+use rustix::thread::sched_yield;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -75,6 +76,10 @@ impl Spawner for ThreadSpawner {
             panic!("a background task panicked: the state this waits for may never come");
         }
         is_ready
+    }
+
+    fn give_way(&self) {
+        sched_yield();
     }
 }
 

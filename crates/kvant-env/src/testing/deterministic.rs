@@ -17,6 +17,7 @@ use crate::rng::Rng;
 use crate::spawner::{Signal, Spawner, Step, Task, TaskHandle};
 use kvant_base::lock::NamedMutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 /// More steps than any wait needs. Beyond it, tasks are assumed to keep each other busy forever.
@@ -27,6 +28,7 @@ const STEPS_PER_WAIT_MAX: u64 = 1_000_000;
 pub struct DeterministicSpawner {
     clock: Arc<MockClock>,
     state: Arc<NamedMutex<State>>,
+    give_way_count: Arc<AtomicU64>,
 }
 
 struct State {
@@ -62,7 +64,13 @@ impl DeterministicSpawner {
         DeterministicSpawner {
             clock,
             state: Arc::new(NamedMutex::new("deterministic_spawner", state)),
+            give_way_count: Arc::default(),
         }
+    }
+
+    /// How many times tasks have given way.
+    pub fn give_way_count(&self) -> u64 {
+        self.give_way_count.load(Ordering::Relaxed)
     }
 
     /// Runs one step of a runnable task chosen by the seed. Returns false if there is none.
@@ -226,6 +234,11 @@ impl Spawner for DeterministicSpawner {
         ready: &mut dyn FnMut() -> bool,
     ) -> bool {
         self.drive(deadline_ns, ready)
+    }
+
+    /// Only counted: a step runs to its end.
+    fn give_way(&self) {
+        self.give_way_count.fetch_add(1, Ordering::Relaxed);
     }
 }
 

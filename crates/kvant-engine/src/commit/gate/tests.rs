@@ -35,9 +35,9 @@ fn a_slowed_gate_admits_the_bytes_that_compaction_has_earned() {
     assert_eq!(gate.admit(600), Ok(()));
     assert_eq!(gate.admit(600), Ok(()), "the last batch may overdraw");
     assert_eq!(gate.admit(1), Err(StallReason::L0Tables));
-    gate.earn(400);
+    gate.earn(StallReason::L0Tables, 400);
     assert_eq!(gate.admit(1), Err(StallReason::L0Tables), "200 earned do not cover 200 overdrawn");
-    gate.earn(2);
+    gate.earn(StallReason::L0Tables, 2);
     assert_eq!(gate.admit(1), Ok(()));
 }
 
@@ -45,7 +45,7 @@ fn a_slowed_gate_admits_the_bytes_that_compaction_has_earned() {
 fn earned_credits_are_limited_to_the_burst() {
     let (gate, _) = gate();
     gate.set(SLOWED);
-    gate.earn(1 << 40);
+    gate.earn(StallReason::L0Tables, 1 << 40);
     assert_eq!(gate.admit(1_001), Ok(()));
     assert_eq!(gate.admit(1), Err(StallReason::L0Tables));
 }
@@ -65,7 +65,7 @@ fn wakers_are_called_once_when_a_write_may_pass() {
     gate.set(CLOSED);
     gate.on_writable(wake());
     gate.on_writable(wake());
-    gate.earn(1 << 20);
+    gate.earn(StallReason::L0Tables, 1 << 20);
     assert_eq!(woken.load(Ordering::Relaxed), 1, "earning does not open a closed gate");
     gate.set(Position::Open);
     gate.set(CLOSED);
@@ -111,7 +111,7 @@ fn a_slowed_phase_is_one_event_although_writers_pass_in_between() {
     for _ in 0..10 {
         while gate.admit(600).is_ok() {}
         clock.advance(Duration::from_millis(1));
-        gate.earn(1_000_000);
+        gate.earn(StallReason::L0Tables, 1_000_000);
     }
     assert_eq!(reported(&events), [(Edge::Begin, reason.clone())]);
     gate.set(Position::Closed { reason: StallReason::L0Tables });

@@ -13,13 +13,19 @@
 use super::{Inputs, Merging, sources};
 use crate::iter::{MergeSource, SliceIter};
 use crate::maintenance::Maintenance;
+use crate::maintenance::pace::Pace;
 use crate::tree::outputs::Outputs;
 use crate::version::VersionEdit;
 use kvant_base::Result;
 
 impl Maintenance {
     /// Merges `inputs`, of two levels, and installs the outcome.
-    pub(super) fn merge_in_steps(&self, merging: &Merging<'_>, inputs: Inputs) -> Result<Outputs> {
+    pub(super) fn merge_in_steps(
+        &self,
+        merging: &Merging<'_>,
+        pace: &mut Pace<'_>,
+        inputs: Inputs,
+    ) -> Result<Outputs> {
         let mut inputs = inputs.into_iter();
         let (Some((upper_level, upper)), Some((output_level, lower))) =
             (inputs.next(), inputs.next())
@@ -40,7 +46,7 @@ impl Maintenance {
             };
             let above = sources(upper_level, upper.clone()).into_iter().map(slice);
             let below = sources(output_level, vec![file.clone()]);
-            let outputs = self.write_merged(merging, above.chain(below).collect())?;
+            let outputs = self.write_merged(merging, pace, above.chain(below).collect())?;
             let mut edit = VersionEdit {
                 removed: vec![(output_level, file.meta.num)],
                 added: outputs.added(output_level),
