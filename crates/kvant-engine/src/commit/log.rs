@@ -148,7 +148,8 @@ impl LogEnv {
         self.context.check_open()?;
         self.context.check_writable()?;
         let wal_num = self.begin_log(writer)?;
-        writer.active = new_memtable(&self.context.chunks, &self.context.options);
+        let Context { chunks, options, .. } = &*self.context;
+        writer.active = new_memtable(chunks, options, Some(writer.active.memtable()));
         self.tree.views.seal(Arc::clone(writer.active.memtable()), wal_num);
         self.context.wake(TaskName::Flush);
         Ok(())

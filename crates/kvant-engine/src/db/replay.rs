@@ -71,7 +71,7 @@ impl<'a> Replay<'a> {
             state,
             next_seq: first_seq(state),
             sealed: Vec::new(),
-            active: new_memtable(&context.chunks, options),
+            active: new_memtable(&context.chunks, options, None),
             active_wal: None,
             stats: RecoveryStats::default(),
             last_wal: FileNum(0),
@@ -142,7 +142,7 @@ impl<'a> Replay<'a> {
     fn seal(&mut self) {
         let full = std::mem::replace(
             &mut self.active,
-            new_memtable(&self.context.chunks, &self.context.options),
+            new_memtable(&self.context.chunks, &self.context.options, None),
         );
         let memtable = Arc::clone(full.memtable());
         let first_wal = self.active_wal.take().expect("a memtable with entries has a log");

@@ -36,6 +36,11 @@ use skiplist::{BATCH_LEN_MAX, Inserter, SkipList};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Header, links and alignment of an entry, on average.
+const ENTRY_OVERHEAD_BYTES: u64 = 32;
+/// Entries that tell of what size the next ones are.
+const ENTRIES_TOLD_MIN: u64 = 1024;
+
 /// Recent writes in key order.
 pub(crate) struct Memtable {
     list: Arc<SkipList>,
@@ -87,6 +92,14 @@ impl Memtable {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
+    }
+
+    /// About how many entries fit into a memtable of `bytes` if they are as those of this one.
+    /// `None` when these are too few to tell.
+    pub(crate) fn entries_in(&self, bytes: u64) -> Option<u64> {
+        let entry_count = self.entry_count();
+        let entry_bytes = ENTRY_OVERHEAD_BYTES + self.data_bytes() / entry_count.max(1);
+        (entry_count >= ENTRIES_TOLD_MIN).then_some(bytes / entry_bytes)
     }
 
     /// Bytes of user keys and stored values.

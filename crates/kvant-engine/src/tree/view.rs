@@ -114,12 +114,19 @@ impl Views {
     }
 }
 
-/// An empty memtable of the size at which it will be sealed.
-pub(crate) fn new_memtable(chunks: &Arc<ChunkPool>, options: &Options) -> MemtableWriter {
+/// An empty memtable of the size at which it will be sealed. Its index is for entries as those of
+/// `before`, the memtable before it. If more come, reads of some of them search.
+pub(crate) fn new_memtable(
+    chunks: &Arc<ChunkPool>,
+    options: &Options,
+    before: Option<&Memtable>,
+) -> MemtableWriter {
+    let expected = before.and_then(|before| before.entries_in(options.memtable_bytes));
+    let entries_max = options.memtable_entries_max.min(expected.unwrap_or(u64::MAX));
     MemtableWriter::new(
         chunks,
         usize::try_from(options.memtable_bytes).unwrap_or(usize::MAX),
-        usize::try_from(options.memtable_entries_max).unwrap_or(usize::MAX),
+        usize::try_from(entries_max).unwrap_or(usize::MAX),
     )
 }
 
@@ -136,3 +143,6 @@ pub(crate) fn is_full(memtable: &Memtable, options: &Options) -> bool {
     memtable.memory_bytes() >= options.memtable_bytes
         || memtable.entry_count() >= options.memtable_entries_max
 }
+
+#[cfg(test)]
+mod tests;
