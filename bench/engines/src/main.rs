@@ -1,8 +1,9 @@
 //! Kvant's engine beside others, in process, and figures of it alone.
 //!
-//! `compare` is a parent that starts a child for each run. [`workloads`] say what is done,
-//! [`engines`] to whom, [`usage`] what it cost; [`results`] are medians and ratios, [`goals`] the
-//! verdicts on them. [`alone`] has the other commands. See `bench/README.md`.
+//! `compare` is a parent that starts a child for each run. [`workloads`] has the operations,
+//! [`engines`] the stores that they run on, and [`usage`] measures what they cost. [`results`] has
+//! medians and ratios, and [`goals`] the verdicts on them. [`alone`] has the other commands. See
+//! `bench/README.md`.
 
 mod alone;
 mod child;
