@@ -2,8 +2,9 @@
 //! connections.
 //!
 //! Invariants:
-//! 1. Both loads begin together, as soon as both have opened their connections. Their warm-ups are
-//!    equal, so that their measured times begin together too.
+//! 1. Both loads begin together, as soon as both have opened their connections. All of the load
+//!    beside is measured: beyond the subject's limit, the backlog of a warm-up would be all that is
+//!    sent.
 //! 2. A request to stop, the end of the subject, and an early end of the load of the case end the
 //!    load beside.
 //!
@@ -146,8 +147,8 @@ impl Beside {
         let length = task.length();
         let phase = Phase {
             rate: if rate_per_s > 0.0 { Rate::Constant(rate_per_s) } else { Rate::Closed },
-            warmup: task.warmup(),
-            duration: length.map_or(LENGTH_MAX, |length| length.saturating_sub(task.warmup())),
+            warmup: Duration::ZERO,
+            duration: length.unwrap_or(LENGTH_MAX),
             request_count_max: None,
         };
         let clock = Arc::clone(&context.env.clock);

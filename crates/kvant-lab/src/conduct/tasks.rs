@@ -58,8 +58,11 @@ pub(super) fn task(order: &Order<'_>) -> Result<Task, String> {
             let mut phases = Vec::new();
             for factor in factors {
                 let rate = Rate::Constant(maximum * factor);
-                phases.push((format!("factor {factor}"), measured(rate)));
-                if *factor > 1.0 {
+                let is_beyond = *factor > 1.0;
+                // Beyond the limit, the backlog of a warm-up would be all that is sent.
+                let warmup = if is_beyond { Duration::ZERO } else { planned.warmup };
+                phases.push((format!("factor {factor}"), phase(rate, warmup, planned.duration)));
+                if is_beyond {
                     let half = Rate::Constant(maximum * RECOVERY_PART);
                     let recovery = phase(half, Duration::ZERO, RECOVERY);
                     phases.push((format!("after factor {factor}"), recovery));
@@ -97,15 +100,5 @@ impl Task {
     pub(super) fn length(&self) -> Option<Duration> {
         let Task::Phases(phases) = self else { return None };
         Some(phases.iter().map(|(_, phase)| phase.warmup + phase.duration).sum())
-    }
-
-    /// The warm-up before its first measured time.
-    pub(super) fn warmup(&self) -> Duration {
-        match self {
-            Task::Phases(phases) => {
-                phases.first().map_or(Duration::ZERO, |(_, first)| first.warmup)
-            }
-            Task::FindMax { settle, .. } => *settle,
-        }
     }
 }

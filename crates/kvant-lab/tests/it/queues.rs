@@ -108,3 +108,25 @@ fn the_breaking_point_is_the_capacity() {
     }
     panic!("{seen:#?}");
 }
+
+/// A constant rate far beyond the limit never comes to requests after a warm-up.
+#[test]
+fn a_load_beside_beyond_the_limit_is_measured() {
+    let queue = Queue::start(0, Service::Constant, Duration::from_millis(5), 1).unwrap();
+    let workload = "connections = 1\n\
+                    beside = { method = \"GET\", path = \"/\", rate = 2000, connections = 2 }";
+    let report = report(workload, "rate = 5, duration = \"600ms\", warmup = \"600ms\"", &queue);
+    let verdicts: Vec<&AttemptVerdict> = report.attempts.iter().map(|one| &one.verdict).collect();
+    assert!(!verdicts.iter().any(|one| matches!(one, AttemptVerdict::Failed(_))), "{verdicts:?}");
+}
+
+#[test]
+fn a_factor_beyond_the_limit_is_measured() {
+    let queue = Queue::start(0, Service::Constant, Duration::from_millis(5), 1).unwrap();
+    let text = "find-max = true, duration = \"300ms\", warmup = \"50ms\" }\n\
+                beyond = { factors = [10], duration = \"500ms\", warmup = \"500ms\"";
+    let report = report("connections = 2", text, &queue);
+    let beyond = report.figures.iter().find(|figures| figures.step == "factor 10");
+    let planned = beyond.and_then(|figures| figures.planned_per_s);
+    assert!(planned.is_some_and(|rate| rate > 1_000.0), "{:?}", report.attempts);
+}
