@@ -25,7 +25,7 @@ pub fn markdown(report: &Report, language: Language, old: Option<&str>) -> Strin
     }
     page.heading("Environment", "Условия");
     page.table(
-        &["", ""],
+        &[("", ""), ("", "")],
         report
             .environment
             .iter()
@@ -86,7 +86,9 @@ impl Page {
         }
     }
 
-    fn table(&mut self, head: &[&str], rows: impl Iterator<Item = Vec<String>>) {
+    /// A table with headings in English and Russian.
+    fn table(&mut self, heads: &[(&str, &str)], rows: impl Iterator<Item = Vec<String>>) {
+        let head: Vec<&str> = heads.iter().map(|(en, ru)| choose(self.language, en, ru)).collect();
         self.line(&format!("| {} |", head.join(" | ")));
         self.line(&format!("|{}", "---|".repeat(head.len())));
         for row in rows {
@@ -100,9 +102,14 @@ impl Page {
             return;
         }
         self.heading("Breaking points", "Точки разладки");
+        let language = self.language;
         let row = |maximum: &Maximum| {
             let interval = maximum.interval_per_s.map_or("-".into(), |(low, high)| {
-                let kind = if maximum.is_interval_of_median { "95 %" } else { "held .. failed" };
+                let kind = if maximum.is_interval_of_median {
+                    "95 %"
+                } else {
+                    choose(language, "held .. failed", "удержана .. не удержана")
+                };
                 format!("{low:.0} .. {high:.0} ({kind})")
             });
             vec![
@@ -110,20 +117,24 @@ impl Page {
                 maximum.rate_per_s.map_or("-".into(), |rate| value(&rate, 0)),
                 interval,
                 maximum.saturation_per_s.map_or("-".into(), |rate| value(&rate, 0)),
-                if maximum.is_confirmed { "yes" } else { "no" }.to_owned(),
+                match maximum.is_confirmed {
+                    true => choose(language, "yes", "да"),
+                    false => choose(language, "no", "нет"),
+                }
+                .to_owned(),
                 maximum.limit.clone(),
                 maximum.reasons.join("; "),
             ]
         };
         self.table(
             &[
-                "case",
-                "rate, /s",
-                "interval, /s",
-                "closed loop, /s",
-                "confirmed",
-                "limit",
-                "why more failed",
+                ("case", "случай"),
+                ("rate, /s", "нагрузка, /с"),
+                ("interval, /s", "интервал, /с"),
+                ("closed loop, /s", "замкнутый цикл, /с"),
+                ("confirmed", "подтверждено"),
+                ("limit", "предел"),
+                ("why more failed", "почему не больше"),
             ],
             report.maxima.iter().map(row),
         );
@@ -156,18 +167,18 @@ impl Page {
         };
         self.table(
             &[
-                "case",
-                "planned, /s",
-                "achieved, /s",
-                "goodput, /s",
-                "errors, %",
-                "p50, ms",
-                "p99, ms",
-                "p99.9, ms",
-                "max, ms",
-                "attempts",
-                "disturbed",
-                "failed",
+                ("case", "случай"),
+                ("planned, /s", "план, /с"),
+                ("achieved, /s", "достигнуто, /с"),
+                ("goodput, /s", "полезно, /с"),
+                ("errors, %", "ошибки, %"),
+                ("p50, ms", "p50, мс"),
+                ("p99, ms", "p99, мс"),
+                ("p99.9, ms", "p99.9, мс"),
+                ("max, ms", "наибольшее, мс"),
+                ("attempts", "попытки"),
+                ("disturbed", "с помехами"),
+                ("failed", "не удались"),
             ],
             report.figures.iter().map(latencies),
         );
@@ -189,14 +200,14 @@ impl Page {
         };
         self.table(
             &[
-                "case",
-                "CPU, us/request",
-                "with later work",
-                "generator's CPU, us/request",
-                "memory, MiB",
-                "disk, bytes/request",
-                "write amplification",
-                "context switches/request",
+                ("case", "случай"),
+                ("CPU, us/request", "процессор, мкс/запрос"),
+                ("with later work", "с отложенной работой"),
+                ("generator's CPU, us/request", "процессор генератора, мкс/запрос"),
+                ("memory, MiB", "память, МиБ"),
+                ("disk, bytes/request", "диск, байт/запрос"),
+                ("write amplification", "усиление записи"),
+                ("context switches/request", "переключения/запрос"),
             ],
             report.figures.iter().map(costs),
         );
@@ -218,7 +229,15 @@ impl Page {
         }
         self.heading("Comparisons", "Сравнения");
         self.table(
-            &["workload", "phase", "figure", "subjects", "ratio", "95 % interval", "repeats"],
+            &[
+                ("workload", "нагрузка"),
+                ("phase", "фаза"),
+                ("figure", "цифра"),
+                ("subjects", "серверы"),
+                ("ratio", "отношение"),
+                ("95 % interval", "95 % интервал"),
+                ("repeats", "повторы"),
+            ],
             report.comparisons.iter().map(|comparison| {
                 let cell = joined(&comparison.cell);
                 vec![
@@ -247,8 +266,9 @@ impl Page {
             };
             let row_axes: Vec<&str> = rows.iter().map(|axis| axis.name.as_str()).collect();
             let corner = format!("{} \\ {}", row_axes.join(", "), columns.name);
-            let head: Vec<&str> = std::iter::once(corner.as_str())
+            let head: Vec<(&str, &str)> = std::iter::once(corner.as_str())
                 .chain(columns.values.iter().map(String::as_str))
+                .map(|head| (head, head))
                 .collect();
             let mut heads: Vec<&[String]> = Vec::new();
             for (cell, _) in &sweep.cells {
@@ -300,7 +320,16 @@ impl Page {
                 row.source.clone(),
             ]
         });
-        self.table(&["what", "figure", "theirs", "ours", "source"], rows);
+        self.table(
+            &[
+                ("what", "что"),
+                ("figure", "цифра"),
+                ("theirs", "у них"),
+                ("ours", "у нас"),
+                ("source", "источник"),
+            ],
+            rows,
+        );
     }
 
     fn layers(&mut self, report: &Report) {
@@ -317,7 +346,16 @@ impl Page {
                     waits.collect::<Vec<_>>().join(", "),
                 ]
             });
-            self.table(&["activity", "stage", "CPU, ns", "allocated, bytes", "waits, ns"], rows);
+            self.table(
+                &[
+                    ("activity", "работа"),
+                    ("stage", "этап"),
+                    ("CPU, ns", "процессор, нс"),
+                    ("allocated, bytes", "выделено, байт"),
+                    ("waits, ns", "ожидания, нс"),
+                ],
+                rows,
+            );
         }
     }
 

@@ -514,6 +514,7 @@ fn the_authors_notes_survive_a_rebuild() {
     let second = crate::markdown::markdown(&report, language, Some(&edited));
     assert_eq!(second.matches("The disk was slow.").count(), 1, "{second}");
     assert!(second.contains("## Заметки"), "{second}");
+    assert!(second.contains("| случай |") && !second.contains("| case |"), "{second}");
 }
 
 #[test]
