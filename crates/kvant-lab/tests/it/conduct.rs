@@ -40,9 +40,7 @@ title = "A trial"
 repeats = 2
 connections = 2
 [subject.small]
-url = "URL"
-ready = "/"
-fixed-response = true
+SERVER
 [workload.status]
 method = "GET"
 path = "/v0/status"
@@ -52,8 +50,10 @@ held = { rate = "2%", duration = "700ms", warmup = "50ms" }
 steps = { steps = [50, 100], duration = "300ms", warmup = "50ms" }
 "#;
 
+/// A plan whose `SERVER` is the table of a subject.
 pub(crate) fn plan(text: &str, server: &Server) -> Plan {
-    let text = text.replace("URL", &server.url());
+    let subject = format!("url = \"{}\"\nready = \"/\"\nfixed-response = true", server.url());
+    let text = text.replace("SERVER", &subject);
     Plan::parse(&text, Path::new("trial.toml")).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
@@ -187,9 +187,7 @@ const ONE_HOLD: &str = r#"
 repeats = 1
 connections = 1
 [subject.small]
-url = "URL"
-ready = "/"
-fixed-response = true
+SERVER
 [workload.status]
 method = "GET"
 path = "/"

@@ -10,9 +10,7 @@ const PLAN: &str = r#"
 repeats = 1
 connections = 1
 [subject.elsewhere]
-url = "URL"
-ready = "/"
-fixed-response = true
+SERVER
 [workload.status]
 method = "GET"
 path = "/"

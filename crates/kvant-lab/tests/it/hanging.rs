@@ -12,9 +12,7 @@ const PLAN: &str = r#"
 repeats = 1
 connections = 1
 [subject.small]
-url = "URL"
-ready = "/"
-fixed-response = true
+SERVER
 [workload.status]
 method = "GET"
 path = "/"

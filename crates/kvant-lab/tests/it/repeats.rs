@@ -11,7 +11,7 @@ fn run(dir: &TempDir, repeats: u32, subject: &str, phase: &str) -> Ended {
     let server = Server::start();
     let text = format!(
         "repeats = {repeats}\nseed = 7\nobjectives = [\"p99<10s\"]\nconnections = 1\n\
-         [subject.small]\nurl = \"URL\"\nready = \"/\"\nfixed-response = true\n{subject}\n\
+         [subject.small]\nSERVER\n{subject}\n\
          [workload.status]\nmethod = \"GET\"\npath = \"/\"\n[phase]\none = {{ {phase} }}\n"
     );
     let (plan, machine) = (plan(&text, &server), calm(dir));

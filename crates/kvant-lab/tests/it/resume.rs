@@ -13,9 +13,7 @@ const PLAN: &str = r#"
 repeats = 1
 connections = 1
 [subject.small]
-url = "URL"
-ready = "/"
-fixed-response = true
+SERVER
 [workload.status]
 script = "SCRIPT"
 [phase]
