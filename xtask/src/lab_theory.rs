@@ -35,9 +35,7 @@ pub(crate) fn command() -> clap::Command {
         )
         .args([
             checks.help("Only these"),
-            long.help(
-                "Run the queues so long that theory itself must be met within 5 %: half an hour",
-            ),
+            long.help("Run the queues so long that theory itself must be met within 5 %: an hour"),
             queue.help("Only this queue"),
             process::release_flag(),
             process::number("service-us", "Mean service time of the queues of short runs [4000]"),

@@ -15,7 +15,7 @@ pub(super) fn check(setting: &Setting) -> Result<bool, String> {
          connections = 64\nobjectives = [\"p99<100ms\"]\n{}\
          [workload.all]\nmethod = \"GET\"\npath = \"/\"\n\
          [phase]\nmax = {{ find-max = true, duration = \"1s\", warmup = \"300ms\" }}\n",
-        setting.subject("capacity", "constant", SERVICE_US, "all")
+        setting.subject("capacity", ("constant", SERVICE_US), "all", false)
     );
     let report = setting.run("capacity", &plan)?;
     let Some(found) = report["maxima"].as_array().and_then(|maxima| maxima.first()) else {

@@ -52,7 +52,7 @@ fn disturbed(
         "title = \"{name}\"\nrepeats = 1\nconnections = 8\n{}\
          [workload.all]\nmethod = \"GET\"\npath = \"/\"\n\
          [phase]\nload = {{ {phase}, duration = \"2s\", warmup = \"200ms\" }}\n",
-        setting.subject("server", "constant", 500, "all")
+        setting.subject("server", ("constant", 500), "all", false)
     );
     let mut run = setting.lab_run(name, &plan)?.spawn().map_err(about("kvant lab"))?;
     let disturbed = disturb_when_loaded(setting, name, &mut run, disturb);

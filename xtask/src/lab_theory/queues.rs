@@ -17,16 +17,13 @@
 //! That of M/D/1 at 50 % would take 14,000, with which one run was 5.6 % off; its length costs
 //! nothing beside the others.
 //!
-//! Service times of long runs are shorter at higher loads: the time of network and threads, some 50
-//! us, stays below 2 % of the mean response time.
+//! Service times of long runs are shorter at higher loads: the time of network and threads, some
+//! 100 us, stays below 4 % of the mean response time. Their servers keep the CPUs awake for that:
+//! on a halted virtual CPU it was 240 us.
 //!
 //! Long runs are repeats of parts, so that a disturbance costs a part: the mean is that of all
 //! requests of parts that count, the percentile that of their merged histogram. They must be at
-//! least nine tenths of the requests above.
-//!
-//! The six long queues take 50 minutes one after the other, and hardly any CPU time: servers sleep.
-//! So three `kvant lab run` share them at the same time, for half an hour: the longest queue alone
-//! takes 15 minutes. Four took 17 % of the CPU time of two cores from each other, which disturbs.
+//! least nine tenths of the requests above. All six take an hour, `--queue constant-50` 10 minutes.
 
 #[path = "../../../crates/kvant-lab/tests/queue/exact.rs"]
 mod exact;
@@ -42,8 +39,6 @@ use std::path::Path;
 const TOLERANCE_EXACT: f64 = 0.02;
 const TOLERANCE_THEORY: f64 = 0.05;
 const SHORT_S: u64 = 10;
-/// Runs that share the long queues.
-const RUNS: usize = 3;
 /// Parts of a long run.
 const PARTS: u32 = 30;
 /// Least part of the planned requests that must be in the figures.
@@ -116,40 +111,16 @@ pub(super) fn names() -> impl Iterator<Item = String> {
     QUEUES.iter().map(Queue::name)
 }
 
-/// All queues, or the one called `only`: short ones one after the other in one run, long ones in
-/// several at the same time.
+/// All queues, or the one called `only`.
 pub(super) fn check(setting: &Setting, length: Length, only: Option<&str>) -> Result<bool, String> {
-    let mut runs = shared_by_runs(length);
-    runs.iter_mut().for_each(|run| run.retain(|one| only.is_none_or(|only| one.name() == only)));
-    runs.retain(|run| !run.is_empty());
-    let with_plan = |(number, queues): (usize, &Vec<&Queue>)| {
-        (format!("queues-{number}"), plan(setting, queues, length))
-    };
-    let plans: Vec<(String, String)> = runs.iter().enumerate().map(with_plan).collect();
-    let reports = setting.run_all(&plans)?;
+    let is_wanted = |queue: &&Queue| only.is_none_or(|only| queue.name() == only);
+    let queues: Vec<&Queue> = QUEUES.iter().filter(is_wanted).collect();
+    let report = setting.run("queues", &plan(setting, &queues, length))?;
     let mut is_met = true;
-    for ((queues, (name, _)), report) in runs.iter().zip(&plans).zip(&reports) {
-        for queue in queues {
-            is_met &= check_queue(setting, queue, length, report, &setting.run_dir(name))?;
-        }
+    for queue in queues {
+        is_met &= check_queue(setting, queue, length, &report, &setting.run_dir("queues"))?;
     }
     Ok(is_met)
-}
-
-/// The queues of each run: the longest first, each to the run that ends first.
-fn shared_by_runs(length: Length) -> Vec<Vec<&'static Queue>> {
-    let mut runs = match length {
-        Length::Short { .. } => vec![Vec::new()],
-        Length::Long => vec![Vec::new(); RUNS],
-    };
-    let seconds = |queue: &&Queue| queue.seconds(length);
-    let mut longest_first: Vec<&Queue> = QUEUES.iter().collect();
-    longest_first.sort_by_key(|queue| std::cmp::Reverse(seconds(queue)));
-    for queue in longest_first {
-        let total_s = |run: &&mut Vec<&Queue>| run.iter().map(seconds).sum::<u64>();
-        runs.iter_mut().min_by_key(total_s).expect("there are runs").push(queue);
-    }
-    runs
 }
 
 fn repeats(length: Length) -> u32 {
@@ -164,7 +135,8 @@ fn plan(setting: &Setting, queues: &[&Queue], length: Length) -> String {
     let (mut workloads, mut phases) = (String::new(), String::from("[phase]\n"));
     for queue in queues {
         let (name, service_us) = (queue.name(), queue.service_us(length));
-        plan += &setting.subject(&name, queue.model, service_us, &name);
+        let is_awake = matches!(length, Length::Long);
+        plan += &setting.subject(&name, (queue.model, service_us), &name, is_awake);
         workloads += &format!(
             "[workload.{name}]\nmethod = \"GET\"\npath = \"/\"\narrival = \"poisson\"\n\
              connections = {}\ntimeout = \"60s\"\n",
@@ -224,8 +196,13 @@ fn check_queue(
         written.mean_ns() / 1e6,
         written.quantile_ns(0.99) / 1e6
     );
-    let mut is_met = compare("  mean, exact queue", mean_ms, exact_mean_ms, TOLERANCE_EXACT, "ms")
-        & compare("  p99, exact queue", p99_ms, exact_p99_ms, TOLERANCE_EXACT, "ms");
+    // The network's share of the shorter service times of long runs is greater.
+    let tolerance = match length {
+        Length::Short { .. } => TOLERANCE_EXACT,
+        Length::Long => TOLERANCE_THEORY,
+    };
+    let mut is_met = compare("  mean, exact queue", mean_ms, exact_mean_ms, tolerance, "ms")
+        & compare("  p99, exact queue", p99_ms, exact_p99_ms, tolerance, "ms");
     if matches!(length, Length::Long) {
         let service_ms = queue.service_us(length) as f64 / 1e3;
         let (mean, p99) = match queue.model {

@@ -3,7 +3,7 @@
 use crate::process::{self, about};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 /// Programs, and a directory for plans, runs and logs.
 pub(super) struct Setting {
@@ -34,36 +34,25 @@ impl Setting {
 
     /// Runs a plan and returns its report. A run in which no attempt counts fails, with a report.
     pub(super) fn run(&self, name: &str, plan: &str) -> Result<Value, String> {
-        let reports = self.run_all(&[(name.to_owned(), plan.to_owned())])?;
-        reports.into_iter().next().ok_or_else(|| format!("{name} did not run"))
+        self.lab_run(name, plan)?.status().map_err(about(name))?;
+        self.report(name)
     }
 
-    /// Runs plans at the same time and returns their reports.
-    pub(super) fn run_all(&self, plans: &[(String, String)]) -> Result<Vec<Value>, String> {
-        let start = |(name, plan): &(String, String)| {
-            self.lab_run(name, plan)?.spawn().map_err(about(name))
-        };
-        // All are awaited, even if one does not start.
-        let runs: Vec<Result<Child, String>> = plans.iter().map(start).collect();
-        for run in runs {
-            run?.wait().map_err(about("kvant lab"))?;
-        }
-        plans.iter().map(|(name, _)| self.report(name)).collect()
-    }
-
-    /// A subject of a plan: the server with a mean service time.
+    /// A subject of a plan: the server with a mean service time, and whether it keeps CPUs busy so
+    /// that threads wake up early.
     pub(super) fn subject(
         &self,
         name: &str,
-        model: &str,
-        service_us: u64,
+        (model, service_us): (&str, u64),
         workload: &str,
+        is_awake: bool,
     ) -> String {
         let (server, seed) = (self.server.display(), SEED);
+        let awake = if is_awake { ", \"awake\"" } else { "" };
         format!(
             "[subject.{name}]\nready = \"/\"\nfixed-response = true\nworkloads = [\"{workload}\"]\n\
              command = [\"{server}\", \"{{port}}\", \"{model}\", \"{service_us}\", \"{seed}\", \
-             \"{{dir}}/{name}.csv\"]\n"
+             \"{{dir}}/{name}.csv\"{awake}]\n"
         )
     }
 }
