@@ -5,6 +5,7 @@ use super::short_response::{DateText, ShortResponse};
 use super::socket::{ReadBuffer, SocketState};
 use crate::admission::{Class, Pacer};
 use crate::config::ServerConfig;
+use crate::http::known_request::KnownRequests;
 use crate::http::{Exchange, Problem, Reply, Response, Route};
 use crate::memory::RequestMemory;
 use crate::timing::Meter;
@@ -46,10 +47,11 @@ pub(crate) struct ConnContext {
     pub(crate) stopping: Cell<bool>,
 }
 
-/// Buffers that no connection needs for longer than a turn.
+/// Buffers that no connection needs for longer than a turn, and what connections have in common.
 #[derive(Default)]
 pub(crate) struct Buffers {
     pub(super) read: RefCell<ReadBuffer>,
+    pub(super) known_requests: RefCell<KnownRequests>,
     /// Where the fast path encodes responses.
     pub(super) response: RefCell<Vec<u8>>,
     pub(super) date: RefCell<DateText>,

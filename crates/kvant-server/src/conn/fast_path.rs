@@ -17,6 +17,7 @@ use super::short_response::ShortResponse;
 use super::socket::{Socket, SocketState};
 use crate::admission::Class;
 use crate::counters::Column;
+use crate::http::known_request::FastRequest;
 use crate::http::plain_request::{PlainRequest, REQUEST_BYTES_MAX};
 use crate::http::{Operation, Plane, Route, query, site};
 use crate::memory::SMALL_BYTES;
@@ -102,32 +103,27 @@ fn begin(
 ) -> Option<Begun> {
     let tag = tag::enter_at(Activity::None, Stage::Parse);
     let mut buffer = cx.buffers.read.borrow_mut();
-    let request = PlainRequest::parse(buffer.received(received_bytes))?;
-    if !site::is_own_host(request.host, &cx.config.allowed_hosts) {
+    let request = understand(cx, buffer.received(received_bytes))?;
+    let FastRequest { method, route, query, body_bytes } = request;
+    if !plane.serves(route) {
         return None;
     }
-    let route = Route::from_name(request.path).filter(|route| plane.serves(*route))?;
     let store = cx.storage.lifecycle.store()?;
-    let column = Column::from(&request.method);
+    let column = Column::from(&method);
     let parsed_ns = cx.meter.now_ns();
-    let operation = Operation::of(route, &request.method);
+    let operation = Operation::of(route, &method);
     tag.set_activity(operation.activity(), Stage::Dispatch);
     let mut trace = Trace::begin(operation, parsed_ns);
-    let work = match route {
-        Route::Status if request.method == Method::GET => {
-            BegunWork::Response(ShortResponse::status_ready())
-        }
-        Route::Entity => {
-            let is_put = request.method == Method::PUT;
-            let query = query::entity(request.query, is_put).ok()?;
-            let body_bytes = request.body.len();
+    let work = match query {
+        None => BegunWork::Response(ShortResponse::status_ready()),
+        Some(query) => {
             if body_bytes as u64 > cx.config.value_bytes_max.min(SMALL_BYTES)
                 || query.ttl_ms.is_some() && !store.has(Capability::Ttl)
             {
                 return None;
             }
             trace.key = KeyStart::of(&query.key);
-            let class = if request.method == Method::GET { Class::Read } else { Class::Write };
+            let class = if method == Method::GET { Class::Read } else { Class::Write };
             let work = match cx.storage.admit(class, state.lag_ns(parsed_ns), parsed_ns) {
                 Err(failure) => {
                     EntityWork::Done(EntityOutcome::Failed(failure), StorageWork::at(parsed_ns))
@@ -135,7 +131,7 @@ fn begin(
                 Ok(()) if class == Class::Read => {
                     entity::get(&cx.storage, store, query.key, parsed_ns)
                 }
-                Ok(()) if is_put => {
+                Ok(()) if method == Method::PUT => {
                     let value = buffer.take_end(received_bytes, body_bytes);
                     entity::put(&cx.storage, query, value, parsed_ns)
                 }
@@ -143,10 +139,32 @@ fn begin(
             };
             BegunWork::Entity(work)
         }
-        _ => return None,
     };
     trace.stamps.arrival_ns = state.take_arrived_ns();
     Some(Begun { route, column, work, trace })
+}
+
+/// The request that was received; `None` if hyper has to parse it.
+#[inline]
+fn understand(cx: &ConnContext, received: &[u8]) -> Option<FastRequest> {
+    let known = cx.buffers.known_requests.borrow().find(received);
+    known.or_else(|| parse(cx, received))
+}
+
+fn parse(cx: &ConnContext, received: &[u8]) -> Option<FastRequest> {
+    let request = PlainRequest::parse(received)?;
+    if !site::is_own_host(request.host, &cx.config.allowed_hosts) {
+        return None;
+    }
+    let route = Route::from_name(request.path)?;
+    let query = match route {
+        Route::Status if request.method == Method::GET => None,
+        Route::Entity => Some(query::entity(request.query, request.method == Method::PUT).ok()?),
+        _ => return None,
+    };
+    cx.buffers.known_requests.borrow_mut().keep(received, &request, route);
+    let body_bytes = request.body.len();
+    Some(FastRequest { method: request.method, route, query, body_bytes })
 }
 
 /// Sends a response until the kernel has all of it.

@@ -3,13 +3,14 @@
 //!
 //! - [`head`], [`site`]: what is rejected before any route runs;
 //! - [`route`]: paths, methods, listeners, operations;
-//! - [`plain_request`]: the parser of the fast path;
+//! - [`plain_request`], [`known_request`]: the parser of the fast path, and what it need not parse;
 //! - [`query`]: parameters of a target;
 //! - [`request`], [`response`]: a request as the routes see it, and the means to respond;
 //! - [`problem`]: errors as `application/problem+json`;
 //! - [`record_format`], [`metrics_text`]: the encodings of ranges and of `/metrics`.
 
 pub(crate) mod head;
+pub(crate) mod known_request;
 pub(crate) mod metrics_text;
 pub(crate) mod plain_request;
 pub(crate) mod problem;

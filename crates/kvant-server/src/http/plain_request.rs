@@ -81,7 +81,7 @@ impl<'a> PlainRequest<'a> {
             return None;
         }
         let target = request.path?;
-        if !target.starts_with('/') || !target.bytes().all(|byte| PLAIN_BYTES[usize::from(byte)]) {
+        if !target.starts_with('/') || !target.bytes().all(is_plain) {
             return None;
         }
         let (path, query) = match split_once(target, b'?') {
@@ -100,6 +100,12 @@ fn length(value: &[u8]) -> Option<usize> {
     value.iter().try_fold(0, |sum, digit| {
         digit.is_ascii_digit().then(|| 10 * sum + usize::from(digit - b'0'))
     })
+}
+
+/// Whether a target of a plain request may have this byte.
+#[inline]
+pub(super) fn is_plain(byte: u8) -> bool {
+    PLAIN_BYTES[usize::from(byte)]
 }
 
 /// The bytes of a target that stand for themselves (RFC 3986, 2 and 3.4).
