@@ -210,9 +210,8 @@ async fn cut(cx: &ConnContext, mut socket: Socket, due: Due) {
 /// `status` may have lines of headers after it.
 async fn send_refusal(cx: &ConnContext, socket: &mut Socket, status: &str) -> io::Result<()> {
     let mut response =
-        format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\ndate: ")
-            .into_bytes();
-    response.extend_from_slice(cx.buffers.date.borrow_mut().at(cx.meter.clock.wall_ms()));
-    response.extend_from_slice(b"\r\n\r\n");
+        format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0").into_bytes();
+    let mut date = cx.buffers.date.borrow_mut();
+    response.extend_from_slice(date.at(cx.meter.now_ns(), &*cx.meter.clock));
     socket.send(&response)
 }

@@ -86,7 +86,7 @@ pub(super) async fn serve(
         };
         trace.status = response.status();
         cx.meter.counters.count_request(Some(route), column, trace.status);
-        send(cx, socket, response, trace.operation).await?;
+        send(cx, socket, response, trace.operation, trace.stamps.done_ns).await?;
         socket.state.progress.end_request();
         socket.state.finish_trace(&mut trace, cx.meter.now_ns());
         cx.meter.timings.record(&trace);
@@ -167,24 +167,22 @@ fn parse(cx: &ConnContext, received: &[u8]) -> Option<FastRequest> {
     Some(FastRequest { method: request.method, route, query, body_bytes })
 }
 
-/// Sends a response until the kernel has all of it.
+/// Sends the response to a request that was done at `done_ns`, until the kernel has all of it.
 async fn send(
     cx: &ConnContext,
     socket: &mut Socket,
     response: ShortResponse,
     operation: Operation,
+    done_ns: u64,
 ) -> io::Result<()> {
     let (mut head, mut body, held);
     {
         let _tag = tag::enter_at(operation.activity(), Stage::Respond);
         let mut buffer = cx.buffers.response.borrow_mut();
         buffer.clear();
-        let wall_ms = cx.meter.clock.wall_ms();
-        (body, held) = response.write_head(
-            &mut buffer,
-            cx.buffers.date.borrow_mut().at(wall_ms),
-            cx.stopping.get(),
-        );
+        let mut date = cx.buffers.date.borrow_mut();
+        let date_end = date.at(done_ns, &*cx.meter.clock);
+        (body, held) = response.write_head(&mut buffer, date_end, cx.stopping.get());
         if body.len() <= VALUE_BYTES_COPIED_MAX {
             // One call of the kernel for both. What it does not take goes to the backlog.
             buffer.extend_from_slice(&body);

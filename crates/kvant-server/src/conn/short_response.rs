@@ -8,12 +8,49 @@ use crate::memory::Held;
 use crate::work::{EntityOutcome, Failure};
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderValue};
+use http::header::HeaderValue;
+use kvant_env::Clock;
 use std::time::{Duration, UNIX_EPOCH};
 
+/// What a head that does not close the connection starts with: status and type of a value.
+const VALUE_START: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/octet-stream\r\n";
+
+/// A response that is always the same.
+pub(super) struct FixedResponse {
+    status: StatusCode,
+    content_type: Option<&'static HeaderValue>,
+    /// Both of them, as a head starts.
+    start: &'static str,
+    body: &'static [u8],
+}
+
+static STATUS_READY: FixedResponse = FixedResponse {
+    status: StatusCode::OK,
+    content_type: Some(&JSON),
+    start: "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n",
+    body: status_document(true),
+};
+static ABSENT: FixedResponse = FixedResponse {
+    status: StatusCode::NOT_FOUND,
+    content_type: Some(&PROBLEM_JSON),
+    start: "HTTP/1.1 404 Not Found\r\ncontent-type: application/problem+json\r\n",
+    body: NOT_FOUND,
+};
+static STORED: FixedResponse = FixedResponse {
+    status: StatusCode::CREATED,
+    content_type: None,
+    start: "HTTP/1.1 201 Created\r\n",
+    body: b"",
+};
+static DELETED: FixedResponse = FixedResponse {
+    status: StatusCode::ACCEPTED,
+    content_type: None,
+    start: "HTTP/1.1 202 Accepted\r\n",
+    body: b"",
+};
+
 pub(super) enum ShortResponse {
-    /// With a body that is always the same.
-    Fixed(StatusCode, Option<&'static HeaderValue>, &'static [u8]),
+    Fixed(&'static FixedResponse),
     /// A value, with the memory that it holds until it was sent.
     Value(Bytes, Option<Held>),
     Problem(Problem),
@@ -21,7 +58,7 @@ pub(super) enum ShortResponse {
 
 impl ShortResponse {
     pub(super) fn status_ready() -> ShortResponse {
-        ShortResponse::Fixed(StatusCode::OK, Some(&JSON), status_document(true))
+        ShortResponse::Fixed(&STATUS_READY)
     }
 
     #[inline]
@@ -31,18 +68,16 @@ impl ShortResponse {
     ) -> ShortResponse {
         match outcome {
             EntityOutcome::Value(value, held) => ShortResponse::Value(value, held),
-            EntityOutcome::Absent => {
-                ShortResponse::Fixed(StatusCode::NOT_FOUND, Some(&PROBLEM_JSON), NOT_FOUND)
-            }
-            EntityOutcome::Stored => ShortResponse::Fixed(StatusCode::CREATED, None, b""),
-            EntityOutcome::Deleted => ShortResponse::Fixed(StatusCode::ACCEPTED, None, b""),
+            EntityOutcome::Absent => ShortResponse::Fixed(&ABSENT),
+            EntityOutcome::Stored => ShortResponse::Fixed(&STORED),
+            EntityOutcome::Deleted => ShortResponse::Fixed(&DELETED),
             EntityOutcome::Failed(failure) => ShortResponse::Problem(explain(&failure)),
         }
     }
 
     pub(super) fn status(&self) -> StatusCode {
         match self {
-            ShortResponse::Fixed(status, ..) => *status,
+            ShortResponse::Fixed(fixed) => fixed.status,
             ShortResponse::Value(..) => StatusCode::OK,
             ShortResponse::Problem(problem) => problem.status,
         }
@@ -50,8 +85,8 @@ impl ShortResponse {
 
     pub(super) fn into_response(self, reply: &mut Reply) -> Response {
         match self {
-            ShortResponse::Fixed(status, content_type, body) => {
-                reply.respond(status, content_type, Body::full(body))
+            ShortResponse::Fixed(fixed) => {
+                reply.respond(fixed.status, fixed.content_type, Body::full(fixed.body))
             }
             ShortResponse::Value(value, held) => {
                 let body = match held {
@@ -65,71 +100,76 @@ impl ShortResponse {
     }
 
     /// Appends the head to `out`, in hyper's order and spelling, and returns the body and the
-    /// memory that it holds. `closes`: it is the last response of the connection.
+    /// memory that it holds. `date_end`: the end of the head, from [`DateText`]. `closes`: it is
+    /// the last response of the connection.
     pub(super) fn write_head(
         self,
         out: &mut Vec<u8>,
-        date: &[u8],
+        date_end: &[u8],
         closes: bool,
     ) -> (Bytes, Option<Held>) {
-        let status = self.status();
-        for part in [
-            b"HTTP/1.1 ",
-            status.as_str().as_bytes(),
-            b" ",
-            status.canonical_reason().unwrap_or_default().as_bytes(),
-            b"\r\n",
-        ] {
-            out.extend_from_slice(part);
-        }
-        let mut header = |name: &str, value: &[u8]| {
-            for part in [name.as_bytes(), b": ", value, b"\r\n"] {
-                out.extend_from_slice(part);
-            }
-        };
         let (body, held) = match self {
-            ShortResponse::Fixed(_, content_type, body) => {
-                if let Some(content_type) = content_type {
-                    header(CONTENT_TYPE.as_str(), content_type.as_bytes());
-                }
-                (Bytes::from_static(body), None)
+            ShortResponse::Fixed(fixed) => {
+                out.extend_from_slice(fixed.start.as_bytes());
+                (Bytes::from_static(fixed.body), None)
             }
             ShortResponse::Value(value, held) => {
-                header(CONTENT_TYPE.as_str(), OCTETS.as_bytes());
+                out.extend_from_slice(VALUE_START);
                 (value, held)
             }
-            ShortResponse::Problem(problem) => {
-                let (headers, body) = problem.encode();
-                for (name, value) in &headers {
-                    header(name.as_str(), value.as_bytes());
-                }
-                (body, None)
-            }
+            ShortResponse::Problem(problem) => (write_problem_start(problem, out), None),
         };
         if closes {
-            header(CONNECTION.as_str(), b"close");
+            out.extend_from_slice(b"connection: close\r\n");
         }
-        header(CONTENT_LENGTH.as_str(), itoa::Buffer::new().format(body.len()).as_bytes());
-        header(DATE.as_str(), date);
-        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(b"content-length: ");
+        out.extend_from_slice(itoa::Buffer::new().format(body.len()).as_bytes());
+        out.extend_from_slice(date_end);
         (body, held)
     }
 }
 
-/// The value of the `Date` header, formatted once a second.
+/// Appends the status and the headers of a problem, and returns its body.
+#[cold]
+fn write_problem_start(problem: Problem, out: &mut Vec<u8>) -> Bytes {
+    // With the reason, as in a status line.
+    let status = problem.status.to_string();
+    let (headers, body) = problem.encode();
+    let mut line = |parts: [&[u8]; 3]| {
+        parts.iter().for_each(|part| out.extend_from_slice(part));
+        out.extend_from_slice(b"\r\n");
+    };
+    line([b"HTTP/1.1", b" ", status.as_bytes()]);
+    for (name, value) in &headers {
+        line([name.as_str().as_bytes(), b": ", value.as_bytes()]);
+    }
+    body
+}
+
+/// The `Date` header as the end of a head, formatted once a second.
 #[derive(Default)]
 pub(super) struct DateText {
-    second: u64,
+    /// By the monotonic clock. A wall clock that is set is read then, too.
+    valid_until_ns: u64,
     text: String,
 }
 
 impl DateText {
-    pub(super) fn at(&mut self, wall_ms: u64) -> &[u8] {
-        let second = wall_ms / 1000;
-        if self.text.is_empty() || self.second != second {
-            self.second = second;
-            self.text = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(second));
+    /// The end of the line before, the `Date` header and the blank line, at `now_ns` of the
+    /// monotonic clock.
+    #[inline]
+    pub(super) fn at(&mut self, now_ns: u64, clock: &dyn Clock) -> &[u8] {
+        if now_ns >= self.valid_until_ns {
+            self.read_clock(now_ns, clock);
         }
         self.text.as_bytes()
+    }
+
+    #[cold]
+    fn read_clock(&mut self, now_ns: u64, clock: &dyn Clock) {
+        let wall_ms = clock.wall_ms();
+        self.valid_until_ns = now_ns + (1000 - wall_ms % 1000) * 1_000_000;
+        let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(wall_ms / 1000));
+        self.text = format!("\r\ndate: {date}\r\n\r\n");
     }
 }
