@@ -21,3 +21,29 @@ pub(crate) trait InternalIterator: Send {
     /// must be valid.
     fn value(&self) -> &[u8];
 }
+
+impl InternalIterator for Box<dyn InternalIterator> {
+    fn valid(&self) -> bool {
+        (**self).valid()
+    }
+
+    fn seek_to_first(&mut self) -> Result<()> {
+        (**self).seek_to_first()
+    }
+
+    fn seek(&mut self, target: InternalKeyRef<'_>) -> Result<()> {
+        (**self).seek(target)
+    }
+
+    fn next(&mut self) -> Result<()> {
+        (**self).next()
+    }
+
+    fn key(&self) -> InternalKeyRef<'_> {
+        (**self).key()
+    }
+
+    fn value(&self) -> &[u8] {
+        (**self).value()
+    }
+}

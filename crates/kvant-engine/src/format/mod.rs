@@ -9,7 +9,7 @@ pub(crate) use filename::{FileKind, file_name, file_path, parse_file_name};
 pub(crate) use internal_key::ValueKind;
 pub use internal_key::{FileNum, SeqNum};
 pub(crate) use internal_key::{InternalKey, InternalKeyRef, TRAILER_BYTES, split_expiry};
-pub(crate) use key_prefix::key_prefix;
+pub(crate) use key_prefix::{common_prefix_bytes, key_prefix};
 
 /// The hash of a user key in filters, hash indexes of data blocks and memtables. Part of the table
 /// format.

@@ -183,6 +183,9 @@ impl<I: InternalIterator> VisibleIter<I> {
         if kind == ValueKind::Delete {
             return Ok(Visibility::Gone);
         }
+        if kind == ValueKind::Put {
+            return Ok(Visibility::Visible { expires_at_ms: None });
+        }
         let expires_at_ms = expiry_of(kind, self.inner.value())?;
         Ok(if expires_at_ms.is_some_and(|at_ms| at_ms <= self.now_ms) {
             Visibility::Gone

@@ -25,7 +25,7 @@ pub(super) use builder::DataBlockBuilder;
 pub(super) use cursor::DataBlockCursor;
 
 use super::stored::{Malformed, Parsed};
-use crate::format::InternalKeyRef;
+use crate::format::{InternalKeyRef, common_prefix_bytes};
 use kvant_base::varint;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -237,21 +237,6 @@ impl DataBlock {
 #[inline]
 fn bucket_of(hash: u64, bucket_count: usize) -> usize {
     (((hash & 0xffff_ffff) * bucket_count as u64) >> 32) as usize
-}
-
-#[inline]
-pub(super) fn common_prefix_bytes(a: &[u8], b: &[u8]) -> usize {
-    let (a_words, _) = a.as_chunks::<8>();
-    let (b_words, _) = b.as_chunks::<8>();
-    let mut common = 0;
-    for (a_word, b_word) in a_words.iter().zip(b_words) {
-        let difference = u64::from_le_bytes(*a_word) ^ u64::from_le_bytes(*b_word);
-        if difference != 0 {
-            return common + (difference.trailing_zeros() / 8) as usize;
-        }
-        common += 8;
-    }
-    common + a[common..].iter().zip(&b[common..]).take_while(|(x, y)| x == y).count()
 }
 
 #[cfg(test)]

@@ -8,9 +8,8 @@
 //!
 //! Threads: an [`Index`] is immutable.
 
-use super::data_block::common_prefix_bytes;
 use super::stored::{BLOCK_TRAILER_BYTES, BlockSpan, Malformed, Parsed};
-use crate::format::{InternalKeyRef, key_prefix};
+use crate::format::{InternalKeyRef, common_prefix_bytes, key_prefix};
 use kvant_base::{limits, varint};
 use std::cmp::Ordering;
 

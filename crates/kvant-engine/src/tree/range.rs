@@ -8,8 +8,10 @@
 use super::Tree;
 use super::pinned_seq::PinnedSeq;
 use super::view::SuperVersion;
-use crate::format::SeqNum;
-use crate::iter::{LevelIter, MergeIter, MergeSource, Record, TableRun, VisibleIter};
+use crate::cursor::InternalIterator;
+use crate::format::{InternalKeyRef, SeqNum};
+use crate::iter::{LevelIter, MergeIter, Record, TableRun, VisibleIter};
+use crate::memtable::MemtableIter;
 use crate::table::{RangeTrace, ReadTrace, Table, TableIter};
 use crate::version::TableFile;
 use kvant_base::limits::LEVELS;
@@ -25,7 +27,7 @@ pub struct RangeIter {
     tree: Arc<Tree>,
     pinned: Arc<PinnedSeq>,
     generation: u64,
-    records: VisibleIter<MergeIter>,
+    records: VisibleIter<MergeIter<RangeSource>>,
     end: Option<Vec<u8>>,
     now_ms: u64,
     bytes_since_refresh: usize,
@@ -128,28 +130,74 @@ fn visible(
     now_ms: u64,
     end: Option<&[u8]>,
     trace: &Arc<RangeTrace>,
-) -> VisibleIter<MergeIter> {
-    let mut sources: Vec<MergeSource> = Vec::new();
-    sources.push(Box::new(view.active.iter()));
-    for sealed in &view.sealed {
-        sources.push(Box::new(sealed.memtable.iter()));
-    }
-    for file in view.version.tables(0) {
-        sources.push(Box::new(cursor(file, trace)));
-    }
+) -> VisibleIter<MergeIter<RangeSource>> {
+    let l0_count = view.version.tables(0).len();
+    let mut sources = Vec::with_capacity(1 + view.sealed.len() + l0_count + LEVELS);
+    sources.push(RangeSource::Memtable(view.active.iter()));
+    sources.extend(view.sealed.iter().map(|sealed| RangeSource::Memtable(sealed.memtable.iter())));
+    let tables = view.version.tables(0).iter();
+    sources.extend(tables.map(|file| RangeSource::Table(cursor(file, trace))));
     for level in 1..LEVELS {
         if !view.version.tables(level).is_empty() {
             let trace = Arc::clone(trace);
-            let open = move |file: &Arc<TableFile<Table>>| Ok(cursor(file, &trace));
-            sources.push(Box::new(LevelIter::new(
-                TableRun::Level(Arc::clone(&view.version), level),
-                open,
-            )));
+            let open: OpenTable = Box::new(move |file| Ok(cursor(file, &trace)));
+            let run = TableRun::Level(Arc::clone(&view.version), level);
+            sources.push(RangeSource::Level(LevelIter::new(run, open)));
         }
     }
-    VisibleIter::new(MergeIter::new(sources), seq, now_ms, end)
+    VisibleIter::new(MergeIter::of(sources), seq, now_ms, end)
 }
 
 fn cursor(file: &TableFile<Table>, trace: &Arc<RangeTrace>) -> TableIter {
     file.table.iter(true, Consumer::Iterators).traced(Arc::clone(trace))
+}
+
+type OpenTable = Box<dyn FnMut(&Arc<TableFile<Table>>) -> Result<TableIter> + Send>;
+
+/// A source of a range. An enum instead of a trait object: a record takes a dozen calls.
+enum RangeSource {
+    Memtable(MemtableIter),
+    Table(TableIter),
+    Level(LevelIter<Table, TableIter, OpenTable>),
+}
+
+/// Calls a method of the source.
+macro_rules! forward {
+    ($self:ident.$method:ident($($argument:expr)?)) => {
+        match $self {
+            RangeSource::Memtable(source) => source.$method($($argument)?),
+            RangeSource::Table(source) => source.$method($($argument)?),
+            RangeSource::Level(source) => source.$method($($argument)?),
+        }
+    };
+}
+
+impl InternalIterator for RangeSource {
+    #[inline]
+    fn valid(&self) -> bool {
+        forward!(self.valid())
+    }
+
+    fn seek_to_first(&mut self) -> Result<()> {
+        forward!(self.seek_to_first())
+    }
+
+    fn seek(&mut self, target: InternalKeyRef<'_>) -> Result<()> {
+        forward!(self.seek(target))
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        forward!(self.next())
+    }
+
+    #[inline]
+    fn key(&self) -> InternalKeyRef<'_> {
+        forward!(self.key())
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        forward!(self.value())
+    }
 }

@@ -2,6 +2,7 @@ use super::*;
 use crate::format::SeqNum;
 use crate::iter::test_support::{VecIter, collect, put, random_entries};
 use crate::version::test_support::test_rng;
+use kvant_env::rng::Rng;
 
 fn boxed(sources: Vec<VecIter>) -> MergeIter {
     MergeIter::new(
@@ -31,6 +32,51 @@ fn random_sources_merge_into_one_sorted_list() {
             let target = random_entries(&mut rng, 1, rng_seq(source_count))[0].0.clone();
             merge.seek(target.as_ref()).unwrap();
             let from = all.partition_point(|(key, _)| key.as_ref() < target.as_ref());
+            assert_eq!(collect(&mut merge), all[from..]);
+        }
+    }
+}
+
+/// Keys whose differences lie before, in and behind the bytes that heads cover.
+fn keys_of_all_kinds(rng: &mut Rng, kind: u64) -> Vec<u8> {
+    match kind {
+        0 => format!("{:016}", rng.below(2_000)).into_bytes(),
+        1 => format!("{:016}", rng.next_u64() % 10_000_000_000_000_000).into_bytes(),
+        2 => vec![[0x00, 0xff][rng.below(2) as usize]; rng.below(24) as usize + 1],
+        3 => format!("{:016}", 1_999 + rng.below(3) * 5_000).into_bytes(),
+        _ => format!("{:08}/{}", rng.below(30), "x".repeat(rng.below(40) as usize)).into_bytes(),
+    }
+}
+
+#[test]
+fn keys_that_differ_anywhere_merge_in_order() {
+    let mut rng = test_rng();
+    for _ in 0..100 {
+        let mut all = Vec::new();
+        let mut sources = Vec::new();
+        for source in 0..1 + rng.below(5) {
+            let kind = rng.below(5);
+            let entries: Vec<_> = (0..rng.below(400))
+                .map(|index| {
+                    let kind = if rng.one_in(20) { rng.below(5) } else { kind };
+                    let (mut key, value) = put("", 1 + source * 1000 + index);
+                    key.user_key = keys_of_all_kinds(&mut rng, kind);
+                    (key, value)
+                })
+                .collect();
+            all.extend(entries.iter().cloned());
+            sources.push(VecIter::new(entries));
+        }
+        all.sort_by(|a, b| a.0.as_ref().cmp(&b.0.as_ref()));
+        let mut merge = boxed(sources);
+        merge.seek_to_first().unwrap();
+        assert_eq!(collect(&mut merge), all);
+        for _ in 0..5 {
+            let kind = rng.below(5);
+            let target = keys_of_all_kinds(&mut rng, kind);
+            let target = InternalKeyRef::seek(&target, SeqNum::MAX);
+            merge.seek(target).unwrap();
+            let from = all.partition_point(|(key, _)| key.as_ref() < target);
             assert_eq!(collect(&mut merge), all[from..]);
         }
     }

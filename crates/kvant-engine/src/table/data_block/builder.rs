@@ -2,9 +2,9 @@
 
 use super::{
     BUCKET_EMPTY, BUCKET_SHARED, COUNTS_BYTES, HASHED_RESTARTS_MAX, RESTART_BYTES,
-    RESTART_INTERVAL, bucket_of, common_prefix_bytes,
+    RESTART_INTERVAL, bucket_of,
 };
-use crate::format::InternalKeyRef;
+use crate::format::{InternalKeyRef, common_prefix_bytes};
 use kvant_base::varint;
 
 /// Keys per bucket: trades the size of the hash index for collisions.
