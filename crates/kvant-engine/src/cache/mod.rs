@@ -13,21 +13,25 @@
 //!    eviction, under [`Consumer::BlockCache`]. A reader may hold an evicted block longer.
 //!
 //! Threads: any. Blocks are distributed over shards by hash. The mutex of a shard is held for one
-//! lookup, insertion or eviction. No thread holds two shard locks.
+//! lookup, insertion or eviction. No thread holds two shard locks. Readers of a table that has its
+//! index in memory find blocks by [`Shortcut`]s, without a lock.
 
 mod admission;
 mod block_key;
 mod shard;
+#[expect(unsafe_code, reason = "counts the readers of a block in the word that has its address")]
+mod shortcut;
 
 pub(crate) use admission::Admission;
 pub(crate) use block_key::BlockKey;
+pub(crate) use shortcut::{Pinned, Shortcut, ShortcutOf};
 
 use crate::format::FileNum;
 use crate::stats::CacheStats;
 use block_key::BuildBlockHasher;
 use kvant_base::lock::NamedMutex;
 use kvant_base::{Consumer, MemoryBudget};
-use shard::Shard;
+use shard::{Resident, Shard};
 use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -80,14 +84,15 @@ impl<V> Cache<V> {
         self.shard(key).lock().take_back_miss();
     }
 
-    /// Adds a block of `heap_bytes`. Returns the cached block, which another thread may have added
-    /// first.
+    /// Adds a block of `heap_bytes`, and makes `shortcut` its own. Returns the cached block, which
+    /// another thread may have added first.
     pub(crate) fn insert(
         &self,
         key: BlockKey,
         block: Arc<V>,
         heap_bytes: usize,
         admission: Admission,
+        shortcut: Option<ShortcutOf<V>>,
     ) -> Arc<V> {
         let bytes = heap_bytes as u64 + ENTRY_OVERHEAD_BYTES;
         if bytes > admission.block_bytes_max(self.capacity_bytes()) {
@@ -96,7 +101,8 @@ impl<V> Cache<V> {
         // Charged before the insertion: another thread may evict the block at once.
         self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.memory.add(Consumer::BlockCache, bytes);
-        let resident = self.shard(key).lock().insert(key, Arc::clone(&block), bytes, admission);
+        let added = Resident::new(&block, bytes, shortcut);
+        let resident = self.shard(key).lock().insert(key, added, admission);
         if let Some(resident) = resident {
             self.uncharge(bytes);
             return resident;

@@ -5,9 +5,11 @@
 //!    contain keys of erased blocks: these are skipped at the front, and removed when there are
 //!    many.
 //! 2. `bytes` of a queue is the sum of the charges of its blocks.
+//! 3. The shortcut of a block has it while it is in `map`; it is set and emptied under the lock.
 
 use super::admission::Admission;
 use super::block_key::{BlockKey, BuildBlockHasher};
+use super::shortcut::ShortcutOf;
 use crate::format::FileNum;
 use crate::stats::CacheStats;
 use std::collections::{HashMap, VecDeque};
@@ -34,11 +36,36 @@ pub(super) struct Queue {
     bytes: u64,
 }
 
-struct Resident<V> {
+pub(super) struct Resident<V> {
     block: Arc<V>,
+    /// The charge.
     bytes: u64,
+    /// Without those of the shortcut.
     uses: u8,
     in_main: bool,
+    /// Has the block as long as this is in the map.
+    shortcut: Option<ShortcutOf<V>>,
+}
+
+impl<V> Resident<V> {
+    pub(super) fn new(block: &Arc<V>, bytes: u64, shortcut: Option<ShortcutOf<V>>) -> Resident<V> {
+        Resident { block: Arc::clone(block), bytes, uses: 0, in_main: false, shortcut }
+    }
+
+    /// Adds the uses of the shortcut.
+    fn count_uses(&mut self) {
+        if let Some(shortcut) = &self.shortcut {
+            self.uses = USES_MAX.min(self.uses + shortcut.take_uses());
+        }
+    }
+}
+
+impl<V> Drop for Resident<V> {
+    fn drop(&mut self) {
+        if let Some(shortcut) = &self.shortcut {
+            drop(shortcut.take());
+        }
+    }
 }
 
 impl<V> Shard<V> {
@@ -75,22 +102,26 @@ impl<V> Shard<V> {
         if in_main { &mut self.main } else { &mut self.small }
     }
 
-    /// Adds a block charged with `bytes`, or returns the one that is already there.
+    /// Adds a block, or returns the one that is already there.
     pub(super) fn insert(
         &mut self,
         key: BlockKey,
-        block: Arc<V>,
-        bytes: u64,
+        mut added: Resident<V>,
         admission: Admission,
     ) -> Option<Arc<V>> {
         if let Some(resident) = self.map.get(&key) {
+            // The shortcut is that of the resident.
+            added.shortcut = None;
             return Some(Arc::clone(&resident.block));
         }
-        let in_main = self.ghosts.remove(key) || admission == Admission::Main;
-        self.map.insert(key, Resident { block, bytes, uses: 0, in_main });
-        let queue = self.queue(in_main);
+        added.in_main = self.ghosts.remove(key) || admission == Admission::Main;
+        if let Some(shortcut) = &added.shortcut {
+            shortcut.set(Arc::clone(&added.block));
+        }
+        let queue = self.queue(added.in_main);
         queue.keys.push_back(key);
-        queue.bytes += bytes;
+        queue.bytes += added.bytes;
+        self.map.insert(key, added);
         None
     }
 
@@ -109,6 +140,7 @@ impl<V> Shard<V> {
             else {
                 continue;
             };
+            resident.count_uses();
             let used_again = if from_main { resident.uses > 0 } else { resident.uses > 1 };
             if !used_again {
                 if !from_main {
@@ -117,7 +149,7 @@ impl<V> Shard<V> {
                 self.evicted_count += 1;
                 let resident = self.map.remove(&key)?;
                 self.queue(from_main).bytes -= resident.bytes;
-                return Some((resident.block, resident.bytes));
+                return Some((Arc::clone(&resident.block), resident.bytes));
             }
             if from_main {
                 resident.uses -= 1;

@@ -13,7 +13,7 @@ fn new_cache() -> (Arc<MemoryBudget>, Arc<Cache<u64>>) {
 }
 
 fn insert(cache: &Cache<u64>, key: BlockKey) {
-    cache.insert(key, Arc::new(key.offset_bytes), BLOCK_BYTES, Admission::Probation);
+    cache.insert(key, Arc::new(key.offset_bytes), BLOCK_BYTES, Admission::Probation, None);
 }
 
 /// Looks up `key` and inserts it after a miss. True for a hit.
@@ -30,8 +30,8 @@ fn read(cache: &Cache<u64>, key: BlockKey) -> bool {
 #[test]
 fn the_first_of_two_inserted_blocks_is_kept() {
     let (memory, cache) = new_cache();
-    let first = cache.insert(key(1, 1), Arc::new(10), 100, Admission::Probation);
-    let second = cache.insert(key(1, 1), Arc::new(20), 100, Admission::Probation);
+    let first = cache.insert(key(1, 1), Arc::new(10), 100, Admission::Probation, None);
+    let second = cache.insert(key(1, 1), Arc::new(20), 100, Admission::Probation, None);
     assert_eq!((*first, *second), (10, 10));
     assert_eq!(cache.get(key(1, 1)).as_deref(), Some(&10));
     assert_eq!(cache.get(key(2, 1)), None);
@@ -142,9 +142,9 @@ fn erasing_a_file_drops_only_its_blocks() {
 fn very_large_blocks_are_returned_but_not_cached() {
     let (memory, cache) = new_cache();
     let block =
-        cache.insert(key(1, 1), Arc::new(7), LIMIT_BYTES as usize / 3, Admission::Probation);
+        cache.insert(key(1, 1), Arc::new(7), LIMIT_BYTES as usize / 3, Admission::Probation, None);
     assert_eq!((*block, memory.used_bytes(Consumer::BlockCache)), (7, 0));
-    cache.insert(key(1, 2), Arc::new(8), LIMIT_BYTES as usize / 3, Admission::Main);
+    cache.insert(key(1, 2), Arc::new(8), LIMIT_BYTES as usize / 3, Admission::Main, None);
     assert!(cache.get(key(1, 2)).is_some(), "an index or filter may be larger");
 }
 

@@ -3,8 +3,8 @@
 use super::core::Core;
 use crate::format::FileKind;
 use crate::stats::{
-    JobStats, LevelStats, MemoryStats, MemtableStats, ReadStats, SnapshotStats, SpaceStats, Stats,
-    WalStats, WriteStats,
+    CacheStats, JobStats, LevelStats, MemoryStats, MemtableStats, ReadStats, SnapshotStats,
+    SpaceStats, Stats, WalStats, WriteStats,
 };
 use crate::version::list_files;
 use kvant_base::Consumer;
@@ -27,7 +27,7 @@ pub(crate) fn stats(core: &Core) -> Stats {
             chunk_count: chunks.taken_count,
             chunk_unprepared_count: chunks.unprepared_count,
         },
-        block_cache: core.tree.tables.cache.stats(),
+        block_cache: block_cache(core),
         reads: reads(core),
         writes: writes(core),
         flushes: core.maintenance.flushes.stats.lock().clone(),
@@ -75,6 +75,13 @@ fn levels(core: &Core, target_bytes: &[u64; LEVELS], scores: &[f64; LEVELS]) -> 
             }
         })
         .collect()
+}
+
+fn block_cache(core: &Core) -> CacheStats {
+    let tables = &core.tree.tables;
+    let mut stats = tables.cache.stats();
+    stats.hit_count += tables.stats.shortcut_count();
+    stats
 }
 
 fn reads(core: &Core) -> ReadStats {

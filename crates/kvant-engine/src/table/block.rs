@@ -4,8 +4,9 @@ use super::data_block::DataBlock;
 use super::filter::Filter;
 use super::index::Index;
 use super::stored::{Malformed, Parsed};
+use crate::cache::Pinned;
 use crate::format::{SeqNum, ValueKind};
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use kvant_base::limits::VALUE_BYTES_COPIED_MAX;
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -44,16 +45,33 @@ impl Block {
     }
 }
 
+/// A block of the cache, as a point read holds it.
+pub(super) enum HeldBlock<'a> {
+    Pinned(Pinned<'a, Block>),
+    Shared(Arc<Block>),
+}
+
+impl Deref for HeldBlock<'_> {
+    type Target = Block;
+
+    #[inline]
+    fn deref(&self) -> &Block {
+        match self {
+            HeldBlock::Pinned(block) => block,
+            HeldBlock::Shared(block) => block,
+        }
+    }
+}
+
 /// An entry that a point read found. Derefs to the stored value, which it pins without copying.
-#[derive(Clone)]
-pub(crate) struct FoundEntry {
+pub(crate) struct FoundEntry<'a> {
     pub(crate) seq: SeqNum,
     pub(crate) kind: ValueKind,
-    pub(super) block: Arc<Block>,
+    pub(super) block: HeldBlock<'a>,
     pub(super) value: Range<usize>,
 }
 
-impl FoundEntry {
+impl FoundEntry<'_> {
     /// The stored value without its first `skipped_bytes`. Copies a short value; a long one pins
     /// its block, which holds little else.
     pub(crate) fn value_behind(&self, skipped_bytes: usize) -> Bytes {
@@ -61,29 +79,40 @@ impl FoundEntry {
         if value.len() <= VALUE_BYTES_COPIED_MAX {
             return Bytes::copy_from_slice(value);
         }
-        let mut stored = Bytes::from_owner(self.clone());
-        stored.advance(skipped_bytes);
-        stored
+        let block = match &self.block {
+            HeldBlock::Pinned(block) => block.to_arc(),
+            HeldBlock::Shared(block) => Arc::clone(block),
+        };
+        Bytes::from_owner(LongValue { block, value: self.value.clone() }).slice(skipped_bytes..)
     }
 }
 
-impl AsRef<[u8]> for FoundEntry {
-    fn as_ref(&self) -> &[u8] {
-        self
-    }
-}
-
-impl Deref for FoundEntry {
+impl Deref for FoundEntry<'_> {
     type Target = [u8];
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        let data = self.block.data().expect("entries are found in data blocks");
-        data.bytes_at(self.value.clone())
+        value_in(&self.block, &self.value)
     }
 }
 
-impl fmt::Debug for FoundEntry {
+struct LongValue {
+    block: Arc<Block>,
+    value: Range<usize>,
+}
+
+impl AsRef<[u8]> for LongValue {
+    fn as_ref(&self) -> &[u8] {
+        value_in(&self.block, &self.value)
+    }
+}
+
+#[inline]
+fn value_in<'a>(block: &'a Block, value: &Range<usize>) -> &'a [u8] {
+    block.data().expect("entries are found in data blocks").bytes_at(value.clone())
+}
+
+impl fmt::Debug for FoundEntry<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} at {} with {} bytes", self.kind, self.seq.0, self.value.len())
     }

@@ -9,7 +9,6 @@ use super::index::Index;
 use super::point_read::ReadTrace;
 use super::reader::Table;
 use super::stored::{self, BlockSpan};
-use crate::cache::Admission;
 use kvant_base::{Consumer, Reservation, Result};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -58,7 +57,7 @@ impl BlockReader {
         let in_sequence = block == self.block_next;
         self.block_next = block + 1;
         if self.fill_cache
-            && let Some(cached) = table.context.cache.get(table.block_key(span))
+            && let Some(cached) = table.cached_data_block(block, span)
         {
             return Ok(cached);
         }
@@ -71,13 +70,13 @@ impl BlockReader {
             self.read_chunk(table, index, block)?;
         }
         self.trace.count_read(span.stored_bytes);
-        let block = Block::Data(self.take_block(table, span)?);
+        let data = self.take_block(table, span)?;
         if self.fill_cache {
             self.memory.resize(self.chunk.capacity() as u64);
-            return Ok(table.cache_block(span, block, Admission::Probation));
+            return Ok(table.cache_data_block(block, span, data));
         }
-        self.memory.resize((self.chunk.capacity() + block.heap_bytes()) as u64);
-        Ok(Arc::new(block))
+        self.memory.resize((self.chunk.capacity() + data.heap_bytes()) as u64);
+        Ok(Arc::new(Block::Data(data)))
     }
 
     fn chunk_covers(&self, span: BlockSpan) -> bool {

@@ -13,8 +13,9 @@ use crate::format::{InternalKeyRef, common_prefix_bytes, key_prefix};
 use kvant_base::{limits, varint};
 use std::cmp::Ordering;
 
-/// Memory per entry without its key: head, end of key, end of block, trailer.
-const ENTRY_HEAP_BYTES: u64 = 8 + 4 + 8 + 8;
+/// Memory per entry without its key: head, end of key, end of block, trailer, and the shortcut that
+/// the table adds.
+const ENTRY_HEAP_BYTES: u64 = 8 + 4 + 8 + 8 + 8;
 const OUT_OF_ORDER: Malformed = Malformed("index keys are out of order");
 
 pub(crate) struct Index {
@@ -41,11 +42,11 @@ impl Index {
         BlockSpan { offset_bytes: start, stored_bytes: (self.block_ends[block] - start) as u32 }
     }
 
-    /// The place of the data block that [`Index::find`] returns.
+    /// The data block that [`Index::find`] returns, and its place.
     #[inline]
-    pub(super) fn find_span(&self, target: InternalKeyRef<'_>) -> Option<BlockSpan> {
+    pub(super) fn find_span(&self, target: InternalKeyRef<'_>) -> Option<(usize, BlockSpan)> {
         let block = self.find(target);
-        (block < self.len()).then(|| self.span(block))
+        (block < self.len()).then(|| (block, self.span(block)))
     }
 
     /// The first data block whose separator is at or after `target`: the only one that can contain

@@ -10,7 +10,7 @@
 //!
 //! Threads: any number of readers; a [`Table`] is immutable.
 
-use super::block::{Block, BlockCache, FoundEntry};
+use super::block::{Block, BlockCache, FoundEntry, HeldBlock};
 use super::data_block::DataBlock;
 use super::file_reader::{FileReader, decode_index};
 use super::filter::Filter;
@@ -20,7 +20,7 @@ use super::point_read::{PointRead, PointResult};
 use super::properties::TableProperties;
 use super::stats::TableStats;
 use super::stored::{self, BlockSpan, Malformed, Parsed};
-use crate::cache::{Admission, BlockKey};
+use crate::cache::{Admission, BlockKey, Shortcut, ShortcutOf};
 use crate::format::{FileNum, InternalKeyRef, SeqNum};
 use kvant_base::{Consumer, Error, MemoryBudget, Reservation, Result};
 use kvant_env::File;
@@ -45,10 +45,16 @@ pub(crate) struct Table {
     pub(super) context: Arc<TableContext>,
     properties: TableProperties,
     /// `None`: in the block cache.
-    index: Option<Index>,
+    index: Option<PinnedIndex>,
     filter: FilterState,
     /// Memory of `properties` and of a pinned index and filter.
     _reservations: Vec<Reservation>,
+}
+
+struct PinnedIndex {
+    index: Index,
+    /// To the data blocks in the cache.
+    shortcuts: Arc<[Shortcut<Block>]>,
 }
 
 enum FilterState {
@@ -84,9 +90,10 @@ impl Table {
         let mut index = None;
         if let Some(mut reserved) = context.try_reserve(index_bytes_max) {
             let read = reader.read_index(&footer, &properties)?;
-            reserved.resize(read.heap_bytes() as u64);
+            let shortcuts: Arc<[_]> = (0..read.len()).map(|_| Shortcut::default()).collect();
+            reserved.resize((read.heap_bytes() + size_of_val(&*shortcuts)) as u64);
             reservations.push(reserved);
-            index = Some(read);
+            index = Some(PinnedIndex { index: read, shortcuts });
         }
         let filter = if footer.filter.stored_bytes == 0 {
             FilterState::Absent
@@ -131,20 +138,20 @@ impl Table {
         hash: u64,
         visible_at: SeqNum,
         read: &mut PointRead,
-    ) -> PointResult<Option<FoundEntry>> {
+    ) -> PointResult<Option<FoundEntry<'_>>> {
         if !self.may_contain(hash, read)? {
             return Ok(None);
         }
         read.trace.table_count += 1;
         let target = InternalKeyRef::seek(user_key, visible_at);
-        let span = match &self.index {
-            Some(index) => index.find_span(target),
+        let found = match &self.index {
+            Some(pinned) => pinned.index.find_span(target),
             None => self.at(self.footer.index, self.index_block(read)?.index())?.find_span(target),
         };
-        let Some(span) = span else {
+        let Some((number, span)) = found else {
             return Ok(None);
         };
-        let block = self.data_block(span, read)?;
+        let block = self.data_block(number, span, read)?;
         read.trace.block_count += 1;
         let found = self.at(span, block.data().and_then(|data| data.get(target, hash)))?;
         let Some(entry) = found else {
@@ -173,7 +180,7 @@ impl Table {
 
     #[inline]
     pub(super) fn pinned_index(&self) -> Option<&Index> {
-        self.index.as_ref()
+        self.index.as_ref().map(|pinned| &pinned.index)
     }
 
     pub(super) fn index_block(&self, read: &mut PointRead) -> PointResult<Arc<Block>> {
@@ -182,19 +189,60 @@ impl Table {
         })
     }
 
+    /// Data block `number`, which is at `span`.
     #[inline]
-    fn data_block(&self, span: BlockSpan, read: &mut PointRead) -> PointResult<Arc<Block>> {
-        match self.context.cache.get(self.block_key(span)) {
-            Some(block) => Ok(block),
-            None => self.read_data_block(span, read),
+    fn data_block(
+        &self,
+        number: usize,
+        span: BlockSpan,
+        read: &mut PointRead,
+    ) -> PointResult<HeldBlock<'_>> {
+        if let Some(pinned) = &self.index
+            && let Some(block) = pinned.shortcuts[number].pin()
+        {
+            self.context.stats.count_shortcut();
+            return Ok(HeldBlock::Pinned(block));
+        }
+        let cached = self.context.cache.get(self.block_key(span));
+        cached.map_or_else(|| self.read_data_block(number, span, read), Ok).map(HeldBlock::Shared)
+    }
+
+    /// As [`Table::data_block`], from the cache alone, and to keep.
+    pub(super) fn cached_data_block(&self, number: usize, span: BlockSpan) -> Option<Arc<Block>> {
+        let pinned = self.index.as_ref().and_then(|pinned| pinned.shortcuts[number].pin());
+        match pinned {
+            Some(block) => {
+                self.context.stats.count_shortcut();
+                Some(block.to_arc())
+            }
+            None => self.context.cache.get(self.block_key(span)),
         }
     }
 
     #[cold]
-    fn read_data_block(&self, span: BlockSpan, read: &mut PointRead) -> PointResult<Arc<Block>> {
+    fn read_data_block(
+        &self,
+        number: usize,
+        span: BlockSpan,
+        read: &mut PointRead,
+    ) -> PointResult<Arc<Block>> {
         let stored = self.read_missed(span, read)?;
         let data = stored::open_owned(stored, span.offset_bytes).and_then(DataBlock::new);
-        Ok(self.cache_block(span, Block::Data(self.at(span, data)?), Admission::Probation))
+        Ok(self.cache_data_block(number, span, self.at(span, data)?))
+    }
+
+    /// Adds data block `number` to the cache.
+    pub(super) fn cache_data_block(
+        &self,
+        number: usize,
+        span: BlockSpan,
+        data: DataBlock,
+    ) -> Arc<Block> {
+        let shortcut = self
+            .index
+            .as_ref()
+            .map(|pinned| ShortcutOf { all: Arc::clone(&pinned.shortcuts), index: number });
+        self.cache_block(span, Block::Data(data), Admission::Probation, shortcut)
     }
 
     /// An index or filter block through the cache.
@@ -209,7 +257,7 @@ impl Table {
         }
         let stored = self.read_missed(span, read)?;
         let decoded = stored::open_uncompressed(&stored, span.offset_bytes).and_then(decode);
-        Ok(self.cache_block(span, self.at(span, decoded)?, Admission::Main))
+        Ok(self.cache_block(span, self.at(span, decoded)?, Admission::Main, None))
     }
 
     /// Reads a block that the cache missed. A read that stops here gives its miss back: the retry
@@ -222,17 +270,18 @@ impl Table {
         Ok(stored)
     }
 
-    pub(super) fn cache_block(
+    fn cache_block(
         &self,
         span: BlockSpan,
         block: Block,
         admission: Admission,
+        shortcut: Option<ShortcutOf<Block>>,
     ) -> Arc<Block> {
-        let heap_bytes = block.heap_bytes();
-        self.context.cache.insert(self.block_key(span), Arc::new(block), heap_bytes, admission)
+        let (key, heap_bytes) = (self.block_key(span), block.heap_bytes());
+        self.context.cache.insert(key, Arc::new(block), heap_bytes, admission, shortcut)
     }
 
-    pub(super) fn block_key(&self, span: BlockSpan) -> BlockKey {
+    fn block_key(&self, span: BlockSpan) -> BlockKey {
         BlockKey { file_num: self.file_num, offset_bytes: span.offset_bytes }
     }
 

@@ -1,24 +1,26 @@
-//! Counters of disk reads and filter probes.
+//! Counters of disk reads, filter probes and shortcuts to cached blocks.
 //!
-//! Threads: any. Every point read probes filters, so each thread counts probes in its own stripe.
+//! Threads: any. Every point read probes filters and takes shortcuts, so each thread counts these
+//! in its own stripe.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Stripes of the probe counters. More threads share stripes.
+/// Stripes of the counters of probes and shortcuts. More threads share stripes.
 const STRIPES: usize = 16;
 
 #[derive(Default)]
 pub(crate) struct TableStats {
     disk_read_count: AtomicU64,
     disk_read_bytes: AtomicU64,
-    probes: [ProbeStripe; STRIPES],
+    stripes: [Stripe; STRIPES],
 }
 
 #[derive(Default)]
 #[repr(align(128))]
-struct ProbeStripe {
+struct Stripe {
     positive_count: AtomicU64,
     negative_count: AtomicU64,
+    shortcut_count: AtomicU64,
 }
 
 impl TableStats {
@@ -39,8 +41,13 @@ impl TableStats {
         self.sum(|stripe| &stripe.negative_count)
     }
 
-    fn sum(&self, counter: impl Fn(&ProbeStripe) -> &AtomicU64) -> u64 {
-        self.probes.iter().map(|stripe| counter(stripe).load(Ordering::Relaxed)).sum()
+    /// Data blocks that were found in the cache by their shortcut.
+    pub(crate) fn shortcut_count(&self) -> u64 {
+        self.sum(|stripe| &stripe.shortcut_count)
+    }
+
+    fn sum(&self, counter: impl Fn(&Stripe) -> &AtomicU64) -> u64 {
+        self.stripes.iter().map(|stripe| counter(stripe).load(Ordering::Relaxed)).sum()
     }
 
     pub(super) fn count_disk_read(&self, bytes: usize) {
@@ -50,9 +57,14 @@ impl TableStats {
 
     #[inline]
     pub(super) fn count_probe(&self, positive: bool) {
-        let stripe = &self.probes[stripe_of_thread()];
+        let stripe = &self.stripes[stripe_of_thread()];
         let counter = if positive { &stripe.positive_count } else { &stripe.negative_count };
         counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn count_shortcut(&self) {
+        self.stripes[stripe_of_thread()].shortcut_count.fetch_add(1, Ordering::Relaxed);
     }
 }
 
