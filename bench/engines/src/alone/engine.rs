@@ -2,7 +2,7 @@
 
 use super::Failure;
 use kvant_engine::{Db, Options, Resources, Stats, SyncLevel};
-use kvant_env::Env;
+use kvant_env::{Env, freed_memory, posix};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -11,12 +11,15 @@ const POLL: Duration = Duration::from_millis(50);
 /// Consecutive checks that must find no work.
 const QUIET_POLLS: u32 = 10;
 
-/// Opens a database that acknowledges writes once the operating system has them.
+/// Opens a database that acknowledges writes once the operating system has them. The allocator is
+/// set up as by `kvant serve`.
 pub(crate) fn open(dir: &Path, memory_bytes: u64) -> Result<Db, Failure> {
+    posix::keep_little_freed_memory();
     let mut options = Options::for_memory(memory_bytes);
     options.sync = SyncLevel::Os;
-    let resources = Resources::new(&options);
-    Ok(Db::open(Env::posix(), dir, options, resources)?)
+    let (env, resources) = (Env::posix(), Resources::new(&options));
+    freed_memory::keep_releasing(&env, &resources.memory, &resources.log);
+    Ok(Db::open(env, dir, options, resources)?)
 }
 
 /// Waits until flushes and compactions have caught up.

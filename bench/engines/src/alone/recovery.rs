@@ -135,6 +135,8 @@ impl Spawner for IdleSpawner {
         assert!(ready(), "the engine waits for a task, and none ever runs");
         true
     }
+
+    fn give_way(&self) {}
 }
 
 impl TaskHandle for IdleTask {
