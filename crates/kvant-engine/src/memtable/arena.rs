@@ -51,9 +51,11 @@ struct Chunks {
 
 impl Drop for Chunks {
     fn drop(&mut self) {
-        // Uncounted before the pool counts them.
+        // Uncounted before the pool counts them. Pinned ones are unmapped by the last pin.
         self.reservation.resize(0);
-        self.pool.put_back(std::mem::take(&mut self.shared));
+        let single = std::mem::take(&mut self.single).into_values();
+        let unpinned = single.filter_map(Arc::into_inner).collect();
+        self.pool.put_back(std::mem::take(&mut self.shared), unpinned);
     }
 }
 
@@ -142,7 +144,7 @@ impl ArenaWriter {
             .expect("an entry is far smaller than the address space");
         if bytes > self.free_bytes.min(PIECE_BYTES_SHARED_MAX) {
             if bytes > (self.next_bytes / SHARED_PARTS_MIN).min(PIECE_BYTES_SHARED_MAX) {
-                return self.arena.add_chunk(map(bytes), true);
+                return self.arena.add_chunk(self.pool.take_single(bytes), true);
             }
             self.begin_chunk();
         }

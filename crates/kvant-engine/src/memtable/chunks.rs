@@ -6,11 +6,13 @@
 //! (`docs/decisions/0013-chunks-are-prepared-and-reused.md`).
 //!
 //! Invariants:
-//! 1. every chunk here has [`CHUNK_BYTES`], all of them provided by the system, and is counted to
-//!    [`Consumer::Memtables`];
-//! 2. there are at most `kept_max` of them. Those that no memtable needed for [`WINDOW_NS`] are
-//!    released, down to `ready_count`. While writes go on, memtables and pool together are as large
-//!    as the memtables at most were, so that the block cache keeps its size between two flushes.
+//! 1. every shared chunk here has [`CHUNK_BYTES`], all of them provided by the system; a single
+//!    chunk, which is for one piece, has any length;
+//! 2. all chunks here are counted to [`Consumer::Memtables`]. Those of former memtables are at most
+//!    `kept_bytes`;
+//! 3. chunks that no memtable needed for [`WINDOW_NS`] are released, the shared ones down to
+//!    `ready_count`. While writes go on, memtables and pool together are as large as the memtables
+//!    at most were, so that the block cache keeps its size between two flushes.
 //!
 //! Threads: any; one task calls [`ChunkPool::tend`].
 
@@ -19,6 +21,7 @@ use kvant_base::{Consumer, MemoryBudget, Reservation};
 use kvant_env::Step;
 use kvant_env::posix::Mapping;
 use std::alloc::{Layout, handle_alloc_error};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -30,12 +33,14 @@ pub(super) const CHUNK_BYTES: usize = 2 << 20;
 const READY_COUNT_MAX: usize = 2;
 /// How long chunks of former memtables are kept although no memtable needs them.
 const WINDOW_NS: u64 = 1_000_000_000;
+/// A single chunk that is reused may be longer than its piece by one part in this many.
+const SINGLE_EXCESS_PARTS: usize = 4;
 
 /// The budget and the chunks that the memtables of a database share.
 pub(crate) struct ChunkPool {
     memory: Arc<MemoryBudget>,
     ready_count: usize,
-    kept_max: usize,
+    kept_bytes: usize,
     spare: NamedMutex<Spare>,
     /// Set when a memtable has grown so far that the next chunk it takes comes from here.
     is_used: AtomicBool,
@@ -50,38 +55,96 @@ pub(crate) struct ChunkStats {
 }
 
 struct Spare {
-    chunks: Vec<Mapping>,
+    shared: Stack,
+    /// By length.
+    single: BTreeMap<usize, Stack>,
     reservation: Reservation,
     taken_count: u64,
     unprepared_count: u64,
-    /// The fewest chunks there were in the current window.
-    fewest: usize,
-    /// When the window ends; `None` while there are too few chunks to release any.
+    /// When the window ends; `None` while there are no chunks to release.
     window_end_ns: Option<u64>,
 }
 
+/// Chunks of one length.
+#[derive(Default)]
+struct Stack {
+    chunks: Vec<Mapping>,
+    /// The fewest there were in the current window.
+    fewest: usize,
+}
+
+impl Stack {
+    fn take(&mut self) -> Option<Mapping> {
+        let chunk = self.chunks.pop();
+        self.fewest = self.fewest.min(self.chunks.len());
+        chunk
+    }
+
+    /// Removes what was not needed in the window that ends now, beyond `ready_count`.
+    fn end_window(&mut self, ready_count: usize) -> Vec<Mapping> {
+        let unneeded_count = self.fewest.saturating_sub(ready_count);
+        let unneeded = self.chunks.split_off(self.chunks.len() - unneeded_count);
+        self.fewest = self.chunks.len();
+        unneeded
+    }
+}
+
 impl Spare {
-    fn count_memory(&mut self) {
-        self.reservation.resize((self.chunks.len() * CHUNK_BYTES) as u64);
+    fn bytes(&self) -> usize {
+        self.reservation.bytes() as usize
+    }
+
+    /// Counts `taken`, a chunk of this pool, or that there was none for a memtable.
+    fn note_taken(&mut self, taken: Option<&Mapping>) {
+        self.taken_count += 1;
+        self.unprepared_count += u64::from(taken.is_none());
+        let bytes = self.bytes() - taken.map_or(0, Mapping::bytes);
+        self.reservation.resize(bytes as u64);
+    }
+
+    fn keep(&mut self, chunk: Mapping, is_single: bool) {
+        self.reservation.resize((self.bytes() + chunk.bytes()) as u64);
+        let stack = match is_single {
+            true => self.single.entry(chunk.bytes()).or_default(),
+            false => &mut self.shared,
+        };
+        stack.chunks.push(chunk);
+    }
+
+    /// Removes what was not needed in the window that ends now, and begins the next one, if there
+    /// may be something to release then.
+    fn end_window(&mut self, ready_count: usize, now_ns: u64) -> Vec<Mapping> {
+        let mut unneeded = self.shared.end_window(ready_count);
+        unneeded.extend(self.single.values_mut().flat_map(|stack| stack.end_window(0)));
+        self.single.retain(|_, stack| !stack.chunks.is_empty());
+        let bytes = self.bytes() - unneeded.iter().map(Mapping::bytes).sum::<usize>();
+        self.reservation.resize(bytes as u64);
+        self.window_end_ns = self.has_more(ready_count).then_some(now_ns + WINDOW_NS);
+        unneeded
+    }
+
+    /// Whether there are chunks beyond those that are kept ready.
+    fn has_more(&self, ready_count: usize) -> bool {
+        self.shared.chunks.len() > ready_count || !self.single.is_empty()
     }
 }
 
 impl ChunkPool {
     /// A pool that keeps up to `kept_bytes`, for memtables whose memory is counted in `memory`.
     pub(crate) fn new(memory: &Arc<MemoryBudget>, kept_bytes: u64) -> Arc<ChunkPool> {
-        let kept_max = usize::try_from(kept_bytes / CHUNK_BYTES as u64).unwrap_or(usize::MAX);
+        let kept_bytes = usize::try_from(kept_bytes).unwrap_or(usize::MAX);
         let spare = Spare {
-            chunks: Vec::new(),
+            shared: Stack::default(),
+            single: BTreeMap::new(),
             reservation: memory.reserve(Consumer::Memtables, 0),
             taken_count: 0,
             unprepared_count: 0,
-            fewest: 0,
             window_end_ns: None,
         };
         Arc::new(ChunkPool {
             memory: Arc::clone(memory),
-            ready_count: kept_max.min(READY_COUNT_MAX),
-            kept_max,
+            ready_count: (kept_bytes / CHUNK_BYTES).min(READY_COUNT_MAX),
+            kept_bytes,
             spare: NamedMutex::new("spare_chunks", spare),
             is_used: AtomicBool::new(false),
             wake: OnceLock::new(),
@@ -113,15 +176,12 @@ impl ChunkPool {
         }
     }
 
-    /// A chunk with any contents. Its memory may not have been provided yet.
+    /// A shared chunk with any contents. Its memory may not have been provided yet.
     pub(super) fn take(&self) -> Mapping {
         let mut spare = self.spare.lock();
-        spare.taken_count += 1;
-        let chunk = spare.chunks.pop();
-        spare.unprepared_count += u64::from(chunk.is_none());
-        spare.fewest = spare.fewest.min(spare.chunks.len());
-        spare.count_memory();
-        let is_low = spare.chunks.len() < self.ready_count;
+        let chunk = spare.shared.take();
+        spare.note_taken(chunk.as_ref());
+        let is_low = spare.shared.chunks.len() < self.ready_count;
         drop(spare);
         if is_low {
             self.wake();
@@ -129,16 +189,35 @@ impl ChunkPool {
         chunk.unwrap_or_else(|| map(CHUNK_BYTES))
     }
 
-    /// Keeps those of `chunks` for which there is room, and unmaps the others.
-    pub(super) fn put_back(&self, chunks: Vec<Mapping>) {
-        let mut chunks = chunks.into_iter().filter(|chunk| chunk.bytes() == CHUNK_BYTES);
+    /// A chunk for one piece of `bytes`, as [`ChunkPool::take`].
+    pub(super) fn take_single(&self, bytes: usize) -> Mapping {
         let mut spare = self.spare.lock();
-        let room = self.kept_max.saturating_sub(spare.chunks.len());
-        spare.chunks.extend(chunks.by_ref().take(room));
-        spare.count_memory();
-        let is_over = spare.chunks.len() > self.ready_count;
+        let mut fitting = spare.single.range_mut(bytes..=bytes + bytes / SINGLE_EXCESS_PARTS);
+        let chunk = fitting.find_map(|(_, stack)| stack.take());
+        spare.note_taken(chunk.as_ref());
         drop(spare);
-        if is_over {
+        chunk.unwrap_or_else(|| map(bytes))
+    }
+
+    /// Keeps those of the chunks for which there is room, and unmaps the others. Of `shared`, only
+    /// those of full length.
+    pub(super) fn put_back(&self, shared: Vec<Mapping>, single: Vec<Mapping>) {
+        let shared = shared.into_iter().filter(|chunk| chunk.bytes() == CHUNK_BYTES);
+        let all = shared.map(|chunk| (chunk, false));
+        let all = all.chain(single.into_iter().map(|chunk| (chunk, true)));
+        let mut left_over = Vec::new();
+        let mut spare = self.spare.lock();
+        for (chunk, is_single) in all {
+            if spare.bytes() + chunk.bytes() <= self.kept_bytes {
+                spare.keep(chunk, is_single);
+            } else {
+                left_over.push(chunk);
+            }
+        }
+        let has_more = spare.has_more(self.ready_count);
+        drop(spare);
+        drop(left_over);
+        if has_more {
             self.wake();
         }
     }
@@ -146,20 +225,14 @@ impl ChunkPool {
     /// Prepares a chunk if there are too few, or releases those that were not needed.
     pub(crate) fn tend(&self, now_ns: u64) -> Step {
         let mut spare = self.spare.lock();
-        if spare.chunks.len() < self.ready_count {
+        if spare.shared.chunks.len() < self.ready_count && self.is_used.load(Ordering::Relaxed) {
             drop(spare);
-            return if self.is_used.load(Ordering::Relaxed) { self.prepare() } else { Step::Idle };
+            return self.prepare();
         }
-        let count = spare.chunks.len();
-        let unneeded_count = match spare.window_end_ns {
-            Some(end_ns) if now_ns < end_ns => return Step::IdleUntil(end_ns),
-            Some(_) => spare.fewest.saturating_sub(self.ready_count),
-            None => 0,
-        };
-        let unneeded = spare.chunks.split_off(count - unneeded_count);
-        spare.count_memory();
-        spare.fewest = spare.chunks.len();
-        spare.window_end_ns = (spare.fewest > self.ready_count).then_some(now_ns + WINDOW_NS);
+        if let Some(end_ns) = spare.window_end_ns.filter(|&end_ns| now_ns < end_ns) {
+            return Step::IdleUntil(end_ns);
+        }
+        let unneeded = spare.end_window(self.ready_count, now_ns);
         let step = spare.window_end_ns.map_or(Step::Idle, Step::IdleUntil);
         drop(spare);
         drop(unneeded);
@@ -170,7 +243,7 @@ impl ChunkPool {
         // Without memory for it, the writer finds out, and ends the process.
         let Ok(mut chunk) = Mapping::new(CHUNK_BYTES) else { return Step::Idle };
         chunk.touch();
-        self.put_back(vec![chunk]);
+        self.spare.lock().keep(chunk, false);
         Step::Worked
     }
 

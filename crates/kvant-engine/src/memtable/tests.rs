@@ -215,6 +215,38 @@ fn memory_is_counted_while_it_is_held() {
     assert_eq!(used(), 0);
 }
 
+#[test]
+fn the_memory_of_a_long_value_is_reused_unless_a_reader_has_it() {
+    let pool = ChunkPool::new(&MemoryBudget::new(1 << 30), 1 << 20);
+    let memtable_with = |byte: u8| {
+        let mut writer = MemtableWriter::new(&pool, 1 << 20, usize::MAX);
+        let key = InternalKeyRef::new(b"long", SeqNum(1), ValueKind::Put);
+        insert_one(&mut writer, key, &vec![byte; 100_000]);
+        let memtable = Arc::clone(writer.memtable());
+        let found =
+            memtable.get(b"long", key_hash(b"long"), SeqNum::MAX).map(|(_, _, value)| value);
+        let value = memtable.value_bytes(found.expect("it was inserted"));
+        assert_eq!(value, vec![byte; 100_000]);
+        value
+    };
+    let pinned = memtable_with(1);
+    assert_eq!(pool.stats().spare_bytes, 0, "a reader has it");
+    drop(memtable_with(2));
+    assert_eq!(pool.stats().spare_bytes, 0, "its reader was the last one to have it");
+    let unread = |byte| {
+        let mut writer = MemtableWriter::new(&pool, 1 << 20, usize::MAX);
+        let key = InternalKeyRef::new(b"long", SeqNum(1), ValueKind::Put);
+        insert_one(&mut writer, key, &vec![byte; 100_000]);
+    };
+    for byte in 3..6 {
+        unread(byte);
+        assert!(pool.stats().spare_bytes > 100_000, "nobody has it");
+    }
+    assert_eq!(pool.stats().unprepared_count, 3, "of five");
+    assert_eq!(memtable_with(6), vec![6; 100_000]);
+    assert_eq!(pinned, vec![1; 100_000]);
+}
+
 /// The writer inserts groups of few keys, many of which share the result of a search. Concurrent
 /// readers must see a growing number of whole entries, in order.
 #[test]

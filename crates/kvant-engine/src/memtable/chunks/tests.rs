@@ -56,7 +56,7 @@ fn chunks_of_former_memtables_are_kept_while_they_are_needed() {
     let taken: Vec<Mapping> = (0..12).map(|_| pool.take()).collect();
     let starts: Vec<_> = taken.iter().map(Mapping::start).collect();
     let (small, huge) = (map(CHUNK_BYTES / 2), map(2 * CHUNK_BYTES));
-    pool.put_back(taken.into_iter().chain([small, huge]).collect());
+    pool.put_back(taken.into_iter().chain([small, huge]).collect(), Vec::new());
     assert_eq!(spare_count(&pool), 8, "as many as may be kept, of one size");
 
     let mut now_ns = SECOND_NS;
@@ -64,7 +64,7 @@ fn chunks_of_former_memtables_are_kept_while_they_are_needed() {
         assert_eq!(tend_until_idle(&pool, now_ns), Step::IdleUntil(now_ns + WINDOW_NS));
         let taken: Vec<Mapping> = (0..8).map(|_| pool.take()).collect();
         assert!(taken.iter().all(|chunk| starts.contains(&chunk.start())));
-        pool.put_back(taken);
+        pool.put_back(taken, Vec::new());
         now_ns += WINDOW_NS;
     }
     assert_eq!(pool.stats().unprepared_count, 12, "of the first memtable");
@@ -72,7 +72,7 @@ fn chunks_of_former_memtables_are_kept_while_they_are_needed() {
     // Then a memtable needs three at a time.
     assert_eq!(tend_until_idle(&pool, now_ns), Step::IdleUntil(now_ns + WINDOW_NS));
     let taken: Vec<Mapping> = (0..3).map(|_| pool.take()).collect();
-    pool.put_back(taken);
+    pool.put_back(taken, Vec::new());
     now_ns += WINDOW_NS;
     assert_eq!(tend_until_idle(&pool, now_ns), Step::IdleUntil(now_ns + WINDOW_NS));
     assert_eq!(spare_count(&pool), 5, "three, and two that are ready");
@@ -82,7 +82,7 @@ fn chunks_of_former_memtables_are_kept_while_they_are_needed() {
     assert_eq!(memory.used_bytes(Consumer::Memtables), 2 * CHUNK_BYTES as u64);
 
     // The next ones get a window of their own.
-    pool.put_back((0..4).map(|_| map(CHUNK_BYTES)).collect());
+    pool.put_back((0..4).map(|_| map(CHUNK_BYTES)).collect(), Vec::new());
     let now_ns = now_ns + 10 * WINDOW_NS;
     assert_eq!(tend_until_idle(&pool, now_ns), Step::IdleUntil(now_ns + WINDOW_NS));
 }
@@ -92,7 +92,50 @@ fn a_pool_that_keeps_nothing_never_works() {
     let (pool, _, calls) = pool(0);
     pool.expect_use();
     let chunk = pool.take();
-    pool.put_back(vec![chunk]);
+    let single = pool.take_single(100_000);
+    pool.put_back(vec![chunk], vec![single]);
     assert_eq!(tend_until_idle(&pool, 1), Step::Idle);
     assert_eq!((spare_count(&pool), calls.load(Ordering::Relaxed)), (0, 0));
+}
+
+#[test]
+fn a_long_piece_reuses_the_chunk_of_one_of_about_the_same_length() {
+    let (pool, memory, calls) = pool(8);
+    let lengths = [100_000, 300_000, 300_000, 9 << 20];
+    let taken: Vec<Mapping> = lengths.iter().map(|&bytes| pool.take_single(bytes)).collect();
+    assert!(taken.iter().zip(lengths).all(|(chunk, bytes)| chunk.bytes() >= bytes));
+    let starts: Vec<_> = taken.iter().map(Mapping::start).collect();
+    let bytes: u64 = taken.iter().map(|chunk| chunk.bytes() as u64).sum();
+    pool.put_back(Vec::new(), taken);
+    assert_eq!(calls.load(Ordering::Relaxed), 1, "the task releases them in the end");
+    assert_eq!(memory.used_bytes(Consumer::Memtables), bytes);
+
+    let reused = [99_000, 299_000, 250_000].map(|bytes| pool.take_single(bytes));
+    assert_eq!(reused.each_ref().map(Mapping::start), [starts[0], starts[2], starts[1]]);
+    let stats = pool.stats();
+    assert_eq!((stats.taken_count, stats.unprepared_count), (7, 4));
+    let too_long = pool.take_single(200_000);
+    assert!(!starts.contains(&too_long.start()), "9 MiB for a piece of 200,000 bytes");
+
+    // Those that no memtable needed in a window are released, whatever their length.
+    assert_eq!(pool.tend(SECOND_NS), Step::IdleUntil(2 * SECOND_NS));
+    let [first, _, _] = reused;
+    pool.put_back(Vec::new(), vec![first]);
+    assert_eq!(pool.tend(2 * SECOND_NS), Step::IdleUntil(3 * SECOND_NS));
+    let left_bytes = memory.used_bytes(Consumer::Memtables);
+    assert!((100_000..120_000).contains(&left_bytes), "{left_bytes} bytes");
+    assert_eq!(pool.tend(3 * SECOND_NS), Step::Idle);
+    assert_eq!(memory.used_bytes(Consumer::Memtables), 0);
+}
+
+#[test]
+fn chunks_are_prepared_also_where_single_ones_take_the_room() {
+    let (pool, _, _) = pool(2);
+    let full = pool.take_single(2 * CHUNK_BYTES);
+    let (one_more, full_bytes) = (pool.take_single(100_000), full.bytes() as u64);
+    pool.put_back(Vec::new(), vec![full, one_more]);
+    assert_eq!(pool.stats().spare_bytes, full_bytes, "there was no room for both");
+    pool.expect_use();
+    assert_eq!(tend_until_idle(&pool, 1), Step::IdleUntil(1 + WINDOW_NS));
+    assert_eq!(pool.stats().spare_bytes, full_bytes + 2 * CHUNK_BYTES as u64);
 }
