@@ -1,7 +1,8 @@
 //! Write batches: operations that are committed together, in the encoding of the write-ahead log.
 //!
 //! The encoding is the `payload` of `docs/formats/wal.md`. Operations are encoded when they are
-//! added, so that a commit only copies bytes.
+//! added, so that a commit only copies bytes. A thread keeps the memory of a long batch for its
+//! next one: the system would have to find and clear it anew.
 //!
 //! Invariants:
 //! 1. encodings concatenate: the encodings of two batches, one after the other, are the encoding of
@@ -11,23 +12,57 @@
 
 use crate::format::{SeqNum, ValueKind};
 use kvant_base::{Error, Result, limits, varint};
+use std::cell::Cell;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 /// Bytes of the expiry in front of a stored value.
 const EXPIRY_BYTES: usize = 8;
 /// Kind and two lengths: the most that the encoding of an operation adds to its key and value.
 const OP_OVERHEAD_BYTES_MAX: usize = 1 + 2 * varint::VARINT64_BYTES_MAX;
+/// Memory of a batch that its thread keeps: as the allocator would return it to the system, and
+/// not so much that it counts.
+const KEPT_BYTES: RangeInclusive<usize> = 64 << 10..=512 << 10;
+
+thread_local! {
+    /// The memory of a batch that has ended on this thread.
+    static KEPT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 /// Operations that are committed together: all of them survive, or none.
 #[derive(Clone, Debug, Default)]
 pub struct WriteBatch {
-    encoded: Vec<u8>,
+    encoded: Encoded,
     op_count: usize,
     put_count: usize,
     user_bytes: u64,
     /// Whether a key is empty or over the limit.
     key_bad: bool,
     value_bytes_longest: usize,
+}
+
+/// Encoded operations.
+#[derive(Clone, Debug, Default)]
+struct Encoded(Vec<u8>);
+
+impl Encoded {
+    fn reserve(&mut self, bytes: usize) {
+        if self.0.capacity() == 0 && KEPT_BYTES.contains(&bytes) {
+            self.0 = Some(KEPT.take()).filter(|kept| kept.capacity() >= bytes).unwrap_or_default();
+        }
+        self.0.reserve(bytes);
+    }
+}
+
+impl Drop for Encoded {
+    fn drop(&mut self) {
+        if KEPT_BYTES.contains(&self.0.capacity()) {
+            let mut memory = std::mem::take(&mut self.0);
+            memory.clear();
+            // A thread that ends keeps nothing.
+            let _ended = KEPT.try_with(|kept| kept.set(memory));
+        }
+    }
 }
 
 impl WriteBatch {
@@ -69,7 +104,7 @@ impl WriteBatch {
 
     /// Encoded size.
     pub fn bytes(&self) -> usize {
-        self.encoded.len()
+        self.encoded.0.len()
     }
 
     /// Key and value bytes, as given by the user.
@@ -79,12 +114,12 @@ impl WriteBatch {
 
     /// The operations, as the log stores them.
     pub(crate) fn encoded(&self) -> &[u8] {
-        &self.encoded
+        &self.encoded.0
     }
 
     /// The operations, in the order in which they were added.
     pub(crate) fn ops(&self) -> Ops<'_> {
-        Ops::new(&self.encoded)
+        Ops::new(&self.encoded.0)
     }
 
     /// Checks that the batch can be committed: keys and values are within their limits, and the
@@ -100,8 +135,8 @@ impl WriteBatch {
                 format!("a value of {longest} bytes is over the limit of {value_bytes_max}");
             return Err(Error::invalid(message));
         }
-        if self.encoded.len() as u64 > limits::WAL_RECORD_BYTES_MAX {
-            let (bytes, max) = (self.encoded.len(), limits::WAL_RECORD_BYTES_MAX);
+        if self.encoded.0.len() as u64 > limits::WAL_RECORD_BYTES_MAX {
+            let (bytes, max) = (self.encoded.0.len(), limits::WAL_RECORD_BYTES_MAX);
             let message = format!("a batch of {bytes} bytes is over the limit of {max}");
             return Err(Error::invalid(message));
         }
@@ -112,17 +147,17 @@ impl WriteBatch {
         self.encoded.reserve(key.len() + expiry.len() + value.len() + OP_OVERHEAD_BYTES_MAX);
         self.put_kind_and_key(kind, key);
         self.put_count += 1;
-        varint::put_u64(&mut self.encoded, (expiry.len() + value.len()) as u64);
-        self.encoded.extend_from_slice(expiry);
-        self.encoded.extend_from_slice(value);
+        varint::put_u64(&mut self.encoded.0, (expiry.len() + value.len()) as u64);
+        self.encoded.0.extend_from_slice(expiry);
+        self.encoded.0.extend_from_slice(value);
         self.user_bytes += value.len() as u64;
         self.value_bytes_longest = self.value_bytes_longest.max(value.len());
     }
 
     fn put_kind_and_key(&mut self, kind: ValueKind, key: &[u8]) {
-        self.encoded.push(kind as u8);
-        varint::put_u64(&mut self.encoded, key.len() as u64);
-        self.encoded.extend_from_slice(key);
+        self.encoded.0.push(kind as u8);
+        varint::put_u64(&mut self.encoded.0, key.len() as u64);
+        self.encoded.0.extend_from_slice(key);
         self.op_count += 1;
         self.user_bytes += key.len() as u64;
         self.key_bad |= !key_is_valid(key);

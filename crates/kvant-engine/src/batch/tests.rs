@@ -54,6 +54,22 @@ fn operations_decode_in_the_order_in_which_they_were_added() {
 }
 
 #[test]
+fn a_long_batch_takes_the_memory_of_the_one_before_on_its_thread() {
+    let long = |byte| vec![(vec![byte], Some((vec![byte; 100_000], None)))];
+    let before = batch_of(&long(1));
+    let (memory, beside) = (before.encoded().as_ptr(), batch_of(&long(2)));
+    assert_ne!(beside.encoded().as_ptr(), memory, "it is in use");
+    drop(before);
+    let short = batch_of(&[(b"k".to_vec(), None)]);
+    assert_ne!(short.encoded().as_ptr(), memory);
+    let after = batch_of(&long(3));
+    assert_eq!((after.encoded().as_ptr(), decoded(after.encoded())), (memory, long(3)));
+    drop(after);
+    let longer = vec![(vec![4], Some((vec![4; 300_000], None)))];
+    assert_eq!(decoded(batch_of(&longer).encoded()), longer, "the memory is too short for it");
+}
+
+#[test]
 fn encodings_concatenate() {
     let (one, two) = (batch_of(&sample()[..2]), batch_of(&sample()[2..]));
     let together = [one.encoded(), two.encoded()].concat();
