@@ -38,8 +38,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Header, links and alignment of an entry, on average.
 const ENTRY_OVERHEAD_BYTES: u64 = 32;
-/// Entries that tell of what size the next ones are.
+/// Entries that tell of what size the next ones are. Fewer do if they fill one part in
+/// [`TOLD_PARTS_MIN`] of a memtable.
 const ENTRIES_TOLD_MIN: u64 = 1024;
+const TOLD_PARTS_MIN: u64 = 4;
 
 /// Recent writes in key order.
 pub(crate) struct Memtable {
@@ -97,9 +99,10 @@ impl Memtable {
     /// About how many entries fit into a memtable of `bytes` if they are as those of this one.
     /// `None` when these are too few to tell.
     pub(crate) fn entries_in(&self, bytes: u64) -> Option<u64> {
-        let entry_count = self.entry_count();
-        let entry_bytes = ENTRY_OVERHEAD_BYTES + self.data_bytes() / entry_count.max(1);
-        (entry_count >= ENTRIES_TOLD_MIN).then_some(bytes / entry_bytes)
+        let (entry_count, data_bytes) = (self.entry_count(), self.data_bytes());
+        let entry_bytes = ENTRY_OVERHEAD_BYTES + data_bytes / entry_count.max(1);
+        let tells = entry_count >= ENTRIES_TOLD_MIN || data_bytes >= bytes / TOLD_PARTS_MIN;
+        tells.then_some(bytes / entry_bytes)
     }
 
     /// Bytes of user keys and stored values.

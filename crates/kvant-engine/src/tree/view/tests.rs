@@ -35,6 +35,11 @@ fn the_index_of_a_memtable_is_sized_by_the_memtable_before() {
     assert!(large.entry_count() > 1000);
     assert!(bytes_after(Some(large)) < unknown_bytes / 3, "few entries need a small index");
 
+    let largest = filled(&chunks, &options, None, 200_000);
+    let largest = largest.memtable();
+    assert!(largest.entry_count() < 50);
+    assert!(bytes_after(Some(largest)) < bytes_after(Some(large)), "few, but they fill it");
+
     // More entries than the index was made for are all found.
     let small = filled(&chunks, &options, Some(large), 20);
     let small = small.memtable();
