@@ -1,5 +1,7 @@
 //! Sequential reads of data blocks, with readahead.
 //!
+//! Without the cache, a block takes the memory of the block before it.
+//!
 //! Readahead starts small after a jump and doubles with each sequential read up to
 //! [`AHEAD_BYTES_MAX`], so short ranges read little and long ones read in large pieces.
 
@@ -10,19 +12,23 @@ use super::point_read::ReadTrace;
 use super::reader::Table;
 use super::stored::{self, BlockSpan};
 use kvant_base::{Consumer, Reservation, Result};
-use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Largest read of several blocks. A larger block is read alone.
 const AHEAD_BYTES_MAX: usize = 256 << 10;
 /// First read after a jump when the cache is not filled.
 const AHEAD_BYTES_FIRST: usize = 16 << 10;
+/// Longest buffer that is kept for the next block.
+const SPARE_BYTES_MAX: usize = 2 << 20;
 
 pub(super) struct BlockReader {
     fill_cache: bool,
     /// Adjacent blocks as stored, read at once.
     chunk: Vec<u8>,
     chunk_offset_bytes: u64,
+    /// Memory for the next block or chunk.
+    spare: Vec<u8>,
     /// Most bytes of the next read, unless its block is longer.
     ahead_bytes: usize,
     block_next: usize,
@@ -38,6 +44,7 @@ impl BlockReader {
             fill_cache,
             chunk: Vec::new(),
             chunk_offset_bytes: 0,
+            spare: Vec::new(),
             ahead_bytes: 0,
             block_next: usize::MAX,
             trace: ReadTrace::default(),
@@ -75,8 +82,19 @@ impl BlockReader {
             self.memory.resize(self.chunk.capacity() as u64);
             return Ok(table.cache_data_block(block, span, data));
         }
-        self.memory.resize((self.chunk.capacity() + data.heap_bytes()) as u64);
+        let buffer_bytes = self.chunk.capacity() + self.spare.capacity();
+        self.memory.resize((buffer_bytes + data.heap_bytes()) as u64);
         Ok(Arc::new(Block::Data(data)))
+    }
+
+    /// Takes a block that its owner needs no more.
+    pub(super) fn take_back(&mut self, block: Arc<Block>) {
+        if !self.fill_cache
+            && let Some(Block::Data(data)) = Arc::into_inner(block)
+            && data.heap_bytes() <= SPARE_BYTES_MAX
+        {
+            self.spare = data.into_bytes();
+        }
     }
 
     fn chunk_covers(&self, span: BlockSpan) -> bool {
@@ -97,10 +115,10 @@ impl BlockReader {
         }
         // Empty until the read has succeeded: after an error no block may come from the old chunk.
         let mut chunk = std::mem::take(&mut self.chunk);
-        let chunk_bytes = (end_bytes - start_bytes) as usize;
-        chunk.clear();
-        chunk.reserve_exact(chunk_bytes);
-        chunk.resize(chunk_bytes, 0);
+        if !(1..=SPARE_BYTES_MAX).contains(&chunk.capacity()) {
+            chunk = std::mem::take(&mut self.spare);
+        }
+        stored::set_len(&mut chunk, (end_bytes - start_bytes) as usize);
         table.reader().read_into(&mut chunk, start_bytes)?;
         self.chunk = chunk;
         self.chunk_offset_bytes = start_bytes;
@@ -109,14 +127,21 @@ impl BlockReader {
 
     /// Decodes the block at `span`, which the chunk covers.
     fn take_block(&mut self, table: &Table, span: BlockSpan) -> Result<DataBlock> {
-        let raw = if self.chunk.len() == span.stored_bytes as usize {
+        let stored = &self.chunk[self.place(span)];
+        let is_whole = stored.len() == self.chunk.len();
+        let raw = if is_whole && (self.fill_cache || !stored::is_compressed(stored)) {
             // A single block, as large ones are: use the chunk without copying.
             stored::open_owned(std::mem::take(&mut self.chunk), span.offset_bytes)
         } else {
-            let start = (span.offset_bytes - self.chunk_offset_bytes) as usize;
-            let stored = &self.chunk[start..start + span.stored_bytes as usize];
-            stored::open(stored, span.offset_bytes).map(Cow::into_owned)
+            let memory = std::mem::take(&mut self.spare);
+            stored::open_into(stored, span.offset_bytes, memory)
         };
         table.at(span, raw.and_then(DataBlock::new))
+    }
+
+    /// Where the chunk has the block at `span`, which it covers.
+    fn place(&self, span: BlockSpan) -> Range<usize> {
+        let start = (span.offset_bytes - self.chunk_offset_bytes) as usize;
+        start..start + span.stored_bytes as usize
     }
 }

@@ -96,6 +96,11 @@ impl DataBlock {
         self.bytes.capacity()
     }
 
+    /// The memory of the block.
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
     pub(super) fn raw_bytes(&self) -> usize {
         self.bytes.len()
     }

@@ -86,7 +86,9 @@ impl TableIter {
         if self.block.is_some() && self.block_index == block {
             return Ok(true);
         }
-        self.block = None;
+        if let Some(block) = self.block.take() {
+            self.reader.take_back(block);
+        }
         let mut read = PointRead::new(Wait::ALWAYS);
         let index = index_of(&self.table, &mut self.cached_index, &mut read)?;
         if block >= index.len() {

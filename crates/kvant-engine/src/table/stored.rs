@@ -174,7 +174,7 @@ pub(super) fn trailer(
 pub(super) fn open(stored: &[u8], offset_bytes: u64) -> Parsed<Cow<'_, [u8]>> {
     match check(stored, offset_bytes)? {
         (payload, Compression::None) => Ok(Cow::Borrowed(payload)),
-        (payload, compression) => decompress(payload, compression).map(Cow::Owned),
+        (payload, compression) => decompress(payload, compression, Vec::new()).map(Cow::Owned),
     }
 }
 
@@ -187,6 +187,18 @@ pub(super) fn open_owned(mut stored: Vec<u8>, offset_bytes: u64) -> Parsed<Vec<u
             stored.truncate(len);
             Ok(stored)
         }
+    }
+}
+
+/// As [`open`], in the memory of `buffer`, whose contents are lost.
+pub(super) fn open_into(stored: &[u8], offset_bytes: u64, mut buffer: Vec<u8>) -> Parsed<Vec<u8>> {
+    match check(stored, offset_bytes)? {
+        (payload, Compression::None) => {
+            buffer.clear();
+            buffer.extend_from_slice(payload);
+            Ok(buffer)
+        }
+        (payload, compression) => decompress(payload, compression, buffer),
     }
 }
 
@@ -210,6 +222,12 @@ fn check(stored: &[u8], offset_bytes: u64) -> Parsed<(&[u8], Compression)> {
     Ok((payload, compression))
 }
 
+/// Whether `stored` says that its payload is compressed. The checksum is not verified.
+pub(super) fn is_compressed(stored: &[u8]) -> bool {
+    let found = stored.split_last_chunk::<BLOCK_TRAILER_BYTES>();
+    found.is_some_and(|(_, trailer)| trailer[0] != Compression::None as u8)
+}
+
 /// Whether `stored` is a valid compressed block of more than `raw_bytes_max` decompressed.
 pub(super) fn is_valid_and_longer(stored: &[u8], offset_bytes: u64, raw_bytes_max: u64) -> bool {
     // The checksum last: few blocks are so long.
@@ -223,7 +241,8 @@ pub(super) fn is_valid_and_longer(stored: &[u8], offset_bytes: u64, raw_bytes_ma
     }
 }
 
-fn decompress(payload: &[u8], compression: Compression) -> Parsed<Vec<u8>> {
+/// Decompresses in the memory of `raw`, whose contents are lost.
+fn decompress(payload: &[u8], compression: Compression, mut raw: Vec<u8>) -> Parsed<Vec<u8>> {
     let mut input = payload;
     let raw_bytes =
         varint::take_u64(&mut input).ok_or(Malformed("decompressed length is cut short"))?;
@@ -238,7 +257,7 @@ fn decompress(payload: &[u8], compression: Compression) -> Parsed<Vec<u8>> {
     if raw_bytes > RAW_BYTES_MAX || !possible {
         return Err(Malformed("decompressed length is impossible"));
     }
-    let mut raw = vec![0; raw_bytes as usize];
+    set_len(&mut raw, raw_bytes as usize);
     let written = match compression {
         Compression::Zstd => zstd_decompress(input, &mut raw),
         Compression::None | Compression::Lz4 => lz4::decompress_into(input, &mut raw).ok(),
@@ -247,6 +266,15 @@ fn decompress(payload: &[u8], compression: Compression) -> Parsed<Vec<u8>> {
         return Err(Malformed("block does not decompress to its length"));
     }
     Ok(raw)
+}
+
+/// Gives `buffer` a length, and any contents. What it holds is not zeroed anew.
+pub(super) fn set_len(buffer: &mut Vec<u8>, len: usize) {
+    if buffer.capacity() < len {
+        *buffer = vec![0; len];
+    } else {
+        buffer.resize(len, 0);
+    }
 }
 
 /// Decompresses with a context per thread: creating one costs more than decompressing a block.
