@@ -2,7 +2,17 @@
 //! iterators that merge them.
 
 use crate::format::InternalKeyRef;
+use crate::options::Compression;
 use kvant_base::Result;
+
+/// A data block as a table stores it, verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StoredBlock<'a> {
+    pub(crate) payload: &'a [u8],
+    pub(crate) compression: Compression,
+    /// Length before compression.
+    pub(crate) raw_bytes: usize,
+}
 
 /// A cursor over internal keys in their order. A new one is not positioned: seek first.
 ///
@@ -20,6 +30,11 @@ pub(crate) trait InternalIterator: Send {
     /// The entry's value as stored (with the expiry in front where the kind says so). The cursor
     /// must be valid.
     fn value(&self) -> &[u8];
+    /// The block that holds this entry alone, if it is in a table that is read without the cache.
+    /// The cursor must be valid.
+    fn own_block(&self) -> Option<StoredBlock<'_>> {
+        None
+    }
 }
 
 impl InternalIterator for Box<dyn InternalIterator> {

@@ -12,7 +12,7 @@
 //!    by sequence number.
 
 use super::visible::{expiry_of, kind_of};
-use crate::cursor::InternalIterator;
+use crate::cursor::{InternalIterator, StoredBlock};
 use crate::format::{InternalKeyRef, SeqNum, ValueKind};
 use kvant_base::Result;
 
@@ -36,7 +36,12 @@ pub(crate) struct KeptEntry<'a> {
     /// Whether this is the first entry of its user key. An output may end only before such an
     /// entry.
     pub(crate) starts_user_key: bool,
+    /// The block that holds the entry alone in its table, if it is kept unchanged.
+    pub(crate) own_block: Option<StoredBlock<'a>>,
 }
+
+/// Shorter values are not asked for a block of their own.
+const OWN_BLOCK_VALUE_BYTES_MIN: usize = 1 << 10;
 
 /// The entries of a merged input that are kept, in order.
 pub(crate) struct CompactionIter<I> {
@@ -79,8 +84,10 @@ impl<I: InternalIterator> CompactionIter<I> {
                 let key = self.inner.key();
                 let value = if kind == ValueKind::Delete { &[] } else { self.inner.value() };
                 let starts_user_key = std::mem::take(&mut self.at_new_user_key);
+                let is_long = value.len() >= OWN_BLOCK_VALUE_BYTES_MIN;
+                let own_block = is_long.then(|| self.inner.own_block()).flatten();
                 let key = InternalKeyRef::new(key.user_key, key.seq(), kind);
-                return Ok(Some(KeptEntry { key, value, starts_user_key }));
+                return Ok(Some(KeptEntry { key, value, starts_user_key, own_block }));
             }
             self.inner.next()?;
         }

@@ -1,6 +1,6 @@
 //! Concatenates tables that do not overlap.
 
-use crate::cursor::InternalIterator;
+use crate::cursor::{InternalIterator, StoredBlock};
 use crate::format::InternalKeyRef;
 use crate::version::{TableFile, Version};
 use kvant_base::Result;
@@ -125,6 +125,10 @@ where
 
     fn value(&self) -> &[u8] {
         self.cursor().value()
+    }
+
+    fn own_block(&self) -> Option<StoredBlock<'_>> {
+        self.cursor().own_block()
     }
 }
 

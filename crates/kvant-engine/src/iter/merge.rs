@@ -15,7 +15,7 @@
 //!    position: a key without it is after those that have it;
 //! 3. after an error the heap is empty.
 
-use crate::cursor::InternalIterator;
+use crate::cursor::{InternalIterator, StoredBlock};
 use crate::format::{InternalKeyRef, common_prefix_bytes, key_prefix};
 use kvant_base::Result;
 use std::cmp::Ordering;
@@ -179,6 +179,10 @@ impl<S: InternalIterator> InternalIterator for MergeIter<S> {
     #[inline]
     fn value(&self) -> &[u8] {
         self.top().value()
+    }
+
+    fn own_block(&self) -> Option<StoredBlock<'_>> {
+        self.top().own_block()
     }
 }
 

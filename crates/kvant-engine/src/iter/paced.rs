@@ -2,7 +2,7 @@
 //! way to requests in between.
 
 use super::MergeIter;
-use crate::cursor::InternalIterator;
+use crate::cursor::{InternalIterator, StoredBlock};
 use crate::format::InternalKeyRef;
 use kvant_base::Result;
 
@@ -45,5 +45,9 @@ impl InternalIterator for PacedIter<'_> {
 
     fn value(&self) -> &[u8] {
         self.inner.value()
+    }
+
+    fn own_block(&self) -> Option<StoredBlock<'_>> {
+        self.inner.own_block()
     }
 }

@@ -11,6 +11,7 @@ use super::index::Index;
 use super::point_read::ReadTrace;
 use super::reader::Table;
 use super::stored::{self, BlockSpan};
+use crate::options::Compression;
 use kvant_base::{Consumer, Reservation, Result};
 use std::ops::Range;
 use std::sync::Arc;
@@ -87,6 +88,12 @@ impl BlockReader {
         Ok(Arc::new(Block::Data(data)))
     }
 
+    /// The block at `span` as stored, if the cache is not used and the last read left it.
+    pub(super) fn stored(&self, span: BlockSpan) -> Option<(&[u8], Compression)> {
+        let is_left = !self.fill_cache && self.chunk_covers(span);
+        is_left.then(|| stored::split(&self.chunk[self.place(span)])).flatten()
+    }
+
     /// Takes a block that its owner needs no more.
     pub(super) fn take_back(&mut self, block: Arc<Block>) {
         if !self.fill_cache
@@ -129,7 +136,10 @@ impl BlockReader {
     fn take_block(&mut self, table: &Table, span: BlockSpan) -> Result<DataBlock> {
         let stored = &self.chunk[self.place(span)];
         let is_whole = stored.len() == self.chunk.len();
-        let raw = if is_whole && (self.fill_cache || !stored::is_compressed(stored)) {
+        let raw = if is_whole
+            && (self.fill_cache
+                || stored::split(stored).is_some_and(|(_, how)| how == Compression::None))
+        {
             // A single block, as large ones are: use the chunk without copying.
             stored::open_owned(std::mem::take(&mut self.chunk), span.offset_bytes)
         } else {

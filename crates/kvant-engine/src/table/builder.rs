@@ -13,6 +13,7 @@ use super::footer::{FOOTER_BYTES, FORMAT_VERSION, Footer};
 use super::index::{IndexBuilder, shortest_separator};
 use super::properties::TableProperties;
 use super::stored::{self, BLOCK_TRAILER_BYTES, BlockCompressor, BlockSpan};
+use crate::cursor::StoredBlock;
 use crate::format::{FileKind, FileNum, InternalKey, InternalKeyRef, file_path, key_hash};
 use crate::options::Compression;
 use kvant_base::{Error, Result, limits};
@@ -103,8 +104,15 @@ impl TableBuilder {
         })
     }
 
-    /// Adds an entry, which must be after all entries before.
-    pub(crate) fn add(&mut self, key: InternalKeyRef<'_>, value: &[u8]) -> Result<()> {
+    /// Adds an entry, which must be after all entries before. `own_block` is a block of another
+    /// table that holds only this entry: if this table would have the same, it is copied instead of
+    /// compressed anew.
+    pub(crate) fn add(
+        &mut self,
+        key: InternalKeyRef<'_>,
+        value: &[u8],
+        own_block: Option<StoredBlock<'_>>,
+    ) -> Result<()> {
         let first = self.properties.entry_count == 0;
         assert!(first || self.last.as_ref() < key, "entries are added to a table in order");
         if key.user_key.len() > limits::KEY_BYTES_MAX || value.len() as u64 > STORED_VALUE_BYTES_MAX
@@ -128,12 +136,28 @@ impl TableBuilder {
                 self.hashes.push(self.last_hash);
             }
         }
+        let same_block = own_block.filter(|block| self.would_write(block));
+        if let Some(StoredBlock { payload, compression, raw_bytes }) = same_block {
+            self.last.assign(key);
+            let span = self.out.append_block(payload, compression)?;
+            self.note_block(raw_bytes, span);
+            return Ok(());
+        }
         self.block.add(key, value, &self.last.user_key, self.last_hash);
         self.last.assign(key);
         if self.block.payload_bytes() >= self.options.block_bytes {
             self.close_block()?;
         }
         Ok(())
+    }
+
+    /// Whether the next block would be `block`, if it holds only the next entry. An uncompressed
+    /// one is compressed if that is worth it now.
+    fn would_write(&self, block: &StoredBlock<'_>) -> bool {
+        self.block.is_empty()
+            && block.raw_bytes >= self.options.block_bytes
+            && block.compression != Compression::None
+            && block.compression == self.options.compression
     }
 
     /// Whether an entry of `entry_bytes` starts a new block: if it is large, or would overfill a
@@ -191,14 +215,19 @@ impl TableBuilder {
 
     fn close_block(&mut self) -> Result<()> {
         let raw = self.block.finish();
-        self.properties.raw_data_bytes += raw.len() as u64;
+        let raw_bytes = raw.len();
         let (payload, compression) = self.compressor.compress(raw)?;
         let span = self.out.append_block(payload, compression)?;
         self.block.clear(BLOCK_BUFFER_KEEP_BYTES);
         self.compressor.release_above(BLOCK_BUFFER_KEEP_BYTES);
-        debug_assert!(self.unindexed_block.is_none());
-        self.unindexed_block = Some(span.stored_bytes);
+        self.note_block(raw_bytes, span);
         Ok(())
+    }
+
+    fn note_block(&mut self, raw_bytes: usize, span: BlockSpan) {
+        debug_assert!(self.unindexed_block.is_none());
+        self.properties.raw_data_bytes += raw_bytes as u64;
+        self.unindexed_block = Some(span.stored_bytes);
     }
 
     /// Adds the index entry of the closed block of `block_bytes`, which ends with `last`; `next`

@@ -12,7 +12,7 @@ use super::index::Index;
 use super::point_read::{PointRead, RangeTrace, ReadTrace, Wait};
 use super::reader::Table;
 use super::stored::{BlockSpan, Parsed};
-use crate::cursor::InternalIterator;
+use crate::cursor::{InternalIterator, StoredBlock};
 use crate::format::InternalKeyRef;
 use kvant_base::{Consumer, Result};
 use std::sync::Arc;
@@ -173,5 +173,12 @@ impl InternalIterator for TableIter {
             Some(Block::Data(data)) => data.bytes_at(self.cursor.value()),
             _ => &[],
         }
+    }
+
+    fn own_block(&self) -> Option<StoredBlock<'_>> {
+        let Some(Block::Data(data)) = self.block.as_deref() else { return None };
+        let (payload, compression) = self.reader.stored(self.span)?;
+        let block = StoredBlock { payload, compression, raw_bytes: data.raw_bytes() };
+        self.cursor.is_alone_in(data).then_some(block)
     }
 }

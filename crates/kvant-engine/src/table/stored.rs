@@ -222,10 +222,10 @@ fn check(stored: &[u8], offset_bytes: u64) -> Parsed<(&[u8], Compression)> {
     Ok((payload, compression))
 }
 
-/// Whether `stored` says that its payload is compressed. The checksum is not verified.
-pub(super) fn is_compressed(stored: &[u8]) -> bool {
-    let found = stored.split_last_chunk::<BLOCK_TRAILER_BYTES>();
-    found.is_some_and(|(_, trailer)| trailer[0] != Compression::None as u8)
+/// Payload and type of `stored`. The checksum is not verified.
+pub(super) fn split(stored: &[u8]) -> Option<(&[u8], Compression)> {
+    let (payload, trailer) = stored.split_last_chunk::<BLOCK_TRAILER_BYTES>()?;
+    Some((payload, Compression::from_byte(trailer[0])?))
 }
 
 /// Whether `stored` is a valid compressed block of more than `raw_bytes_max` decompressed.

@@ -56,7 +56,7 @@ fn new_builder(options: TableOptions) -> TableBuilder {
 fn build_with(builder_options: TableOptions, entries: &[Entry]) -> (Arc<dyn File>, FinishedTable) {
     let mut builder = new_builder(builder_options);
     for entry in entries {
-        builder.add(key_of(entry), &entry.3).expect("add");
+        builder.add(key_of(entry), &entry.3, None).expect("add");
     }
     let finished = builder.finish().expect("finish");
     (Arc::clone(&finished.file), finished)
@@ -205,6 +205,48 @@ fn large_values_have_blocks_of_their_own() {
     }
 }
 
+/// A compaction copies blocks of one entry. The table must be the one that it would have written.
+#[test]
+fn blocks_of_one_entry_are_copied_as_if_written_anew() {
+    let mut rng = kvant_env::rng::Rng::new(seed());
+    let entries: Vec<Entry> = (0..210)
+        .map(|n| {
+            let bytes = [30, 3000, 4080, 4090, 5000, 20_000, 200_000][n % 7];
+            let value = if n % 5 == 0 { rng.bytes(bytes) } else { vec![n as u8; bytes] };
+            put(format!("key{:03}", n / 2), (1000 - n) as u64, value)
+        })
+        .collect();
+    let lz4 = TableOptions { compression: Compression::Lz4, ..plain() };
+    for options in [lz4, TableOptions { compression: Compression::Zstd, ..plain() }, plain()] {
+        let (written, _) = build_with(options, &entries);
+        let source = build(lz4, &entries, roomy());
+        let mut iter = source.iter(false, Consumer::Compaction);
+        iter.seek_to_first().expect("seek");
+        let mut builder = new_builder(options);
+        let mut copied_count = 0;
+        while iter.valid() {
+            let own_block = iter.own_block();
+            copied_count +=
+                u32::from(own_block.is_some_and(|block| block.compression == Compression::Lz4));
+            builder.add(iter.key(), iter.value(), own_block).expect("add");
+            iter.next().expect("next");
+        }
+        let copy = builder.finish().expect("finish").file;
+        assert!(
+            (100..140).contains(&copied_count),
+            "{copied_count} compressed blocks of one entry"
+        );
+        assert_eq!(file_contents(&*copy), file_contents(&*written), "{options:?}");
+    }
+    let source = build(lz4, &entries, roomy());
+    let mut cached = source.iter(true, Consumer::Iterators);
+    cached.seek_to_first().expect("seek");
+    while cached.valid() {
+        assert_eq!(cached.own_block(), None, "a block of the cache is not kept as stored");
+        cached.next().expect("next");
+    }
+}
+
 #[test]
 fn incompressible_blocks_are_stored_uncompressed() {
     let mut rng = kvant_env::rng::Rng::new(1);
@@ -276,10 +318,13 @@ fn iterators_prefetch_large_pieces_and_bypass_the_cache() {
 fn entries_outside_the_limits_are_rejected() {
     let mut builder = new_builder(plain());
     let key = InternalKeyRef::new(b"k", SeqNum(1), ValueKind::PutExpiring);
-    assert_eq!(builder.add(key, b"1234567").expect_err("no expiry").kind(), ErrorKind::Invalid);
+    assert_eq!(
+        builder.add(key, b"1234567", None).expect_err("no expiry").kind(),
+        ErrorKind::Invalid
+    );
     let long = vec![0; kvant_base::limits::KEY_BYTES_MAX + 1];
     let key = InternalKeyRef::new(&long, SeqNum(1), ValueKind::Put);
-    assert_eq!(builder.add(key, b"").expect_err("too long").kind(), ErrorKind::Invalid);
+    assert_eq!(builder.add(key, b"", None).expect_err("too long").kind(), ErrorKind::Invalid);
 }
 
 #[test]
@@ -287,7 +332,7 @@ fn entries_outside_the_limits_are_rejected() {
 fn entries_out_of_order_are_rejected() {
     let mut builder = new_builder(plain());
     for seq in [1, 2] {
-        let added = builder.add(InternalKeyRef::new(b"k", SeqNum(seq), ValueKind::Put), b"");
+        let added = builder.add(InternalKeyRef::new(b"k", SeqNum(seq), ValueKind::Put), b"", None);
         added.expect("the older version comes second");
     }
 }
@@ -297,7 +342,7 @@ fn the_estimated_size_follows_the_written_size() {
     let entries = numbered(50_000);
     let mut builder = new_builder(plain());
     for entry in &entries {
-        builder.add(key_of(entry), &entry.3).expect("add");
+        builder.add(key_of(entry), &entry.3, None).expect("add");
     }
     let estimate = builder.estimated_bytes();
     assert!(builder.memory_bytes() > 50_000 * 8);

@@ -232,7 +232,7 @@ impl Repair<'_> {
                 none => none.insert(self.create_table()?),
             };
             saved_count += 1;
-            output.add(key, value)
+            output.add(key, value, None)
         });
         let blocks = match self.readable(salvaged)? {
             Some(lost_count) => {
@@ -330,7 +330,7 @@ impl Repair<'_> {
         let mut entries = memtable.iter();
         entries.seek_to_first()?;
         while entries.valid() {
-            table.add(entries.key(), entries.value())?;
+            table.add(entries.key(), entries.value(), None)?;
             entries.next()?;
         }
         self.finish_table(0, table)?;

@@ -74,7 +74,7 @@ impl Tree {
         let mut outputs = Outputs::default();
         let mut open: Option<OpenOutput> = None;
         let mut unreported_bytes = 0;
-        while let Some(KeptEntry { key, value, starts_user_key }) = entries.next()? {
+        while let Some(KeptEntry { key, value, starts_user_key, own_block }) = entries.next()? {
             if starts_user_key {
                 let output_bytes =
                     open.as_ref().map_or(0, |output| output.builder.estimated_bytes());
@@ -90,7 +90,7 @@ impl Tree {
                 None => open.insert(self.create_output(level, created)?),
             };
             let building = tag::stage(Stage::Build);
-            output.builder.add(key, value)?;
+            output.builder.add(key, value, own_block)?;
             drop(building);
             output.reserve_memory();
             unreported_bytes += (key.user_key.len() + value.len()) as u64;

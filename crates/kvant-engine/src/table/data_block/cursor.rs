@@ -2,6 +2,7 @@
 
 use super::{DataBlock, Malformed, Parsed, Place};
 use crate::format::InternalKeyRef;
+use kvant_base::varint;
 use std::ops::Range;
 
 /// A position in a data block. The owner keeps the block and passes it to each method.
@@ -32,6 +33,14 @@ impl DataBlockCursor {
     #[inline]
     pub(in crate::table) fn value(&self) -> Range<usize> {
         self.value.clone()
+    }
+
+    /// Whether `block` has no other entry.
+    pub(in crate::table) fn is_alone_in(&self, block: &DataBlock) -> bool {
+        let tail = (self.value.start, self.value.end);
+        self.valid
+            && self.next.entry_at >= block.entries_end
+            && tail == (varint::encoded_bytes(self.trailer), block.tails_end)
     }
 
     pub(in crate::table) fn clear(&mut self) {

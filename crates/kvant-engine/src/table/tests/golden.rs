@@ -39,7 +39,7 @@ fn the_documented_example_is_written() {
     let mut builder = new_builder(plain());
     builder.properties.created_by = "kvant 0.1.0".to_string();
     for entry in example_entries() {
-        builder.add(key_of(&entry), &entry.3).expect("add");
+        builder.add(key_of(&entry), &entry.3, None).expect("add");
     }
     let finished = builder.finish().expect("finish");
     assert_eq!(hex(&file_contents(&*finished.file)), hex(&documented_bytes()));
