@@ -32,6 +32,8 @@ pub(crate) struct Context {
     fence_cause: OnceLock<Error>,
     next_file_num: AtomicU64,
     is_closed: AtomicBool,
+    /// A close holds the pipeline until the log is synced.
+    is_closing: AtomicBool,
     tasks: NamedMutex<Option<Tasks>>,
     /// Held while the database is open.
     dir_lock: NamedMutex<Option<Box<dyn FileLock>>>,
@@ -66,6 +68,7 @@ impl Context {
             fence_cause: OnceLock::new(),
             next_file_num: AtomicU64::new(1),
             is_closed: AtomicBool::new(false),
+            is_closing: AtomicBool::new(false),
             tasks: NamedMutex::new("tasks", None),
             dir_lock: NamedMutex::new("owner", None),
         }
@@ -83,6 +86,15 @@ impl Context {
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn mark_closing(&self) {
+        self.is_closing.store(true, Ordering::Release);
+    }
+
+    /// Whether a close has begun: background work that needs the pipeline would wait for its end.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::Acquire)
     }
 
     /// Refuses everything but the end of background work from now on.

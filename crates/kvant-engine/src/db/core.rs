@@ -45,6 +45,7 @@ impl Core {
         if context.is_closed() {
             return Ok(());
         }
+        context.mark_closing();
         sync.request();
         context.wake(TaskName::Sync);
         context.env.spawner.wait_until(&sync.synced, None, &mut || {

@@ -21,7 +21,7 @@ impl Maintenance {
     /// Prepares the next log, and flushes one memtable. True when there was something to do.
     pub(crate) fn flush_step(&self) -> Result<bool> {
         let prepared = self.log.env.prepare_log();
-        if self.admission.space.take_early_seal() {
+        if !self.context.is_closing() && self.admission.space.take_early_seal() {
             self.seal_early()?;
         }
         self.tree.record_logs(|| self.log.env.known_logs(), false);
