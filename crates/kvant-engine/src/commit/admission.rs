@@ -100,11 +100,14 @@ impl Admission {
         }
     }
 
-    /// Refuses puts when less is available than the next flush and compaction need.
+    /// Refuses puts when less is available than the next flush and compaction need, with the tables
+    /// that are about to be removed.
     pub(crate) fn check_space(&self) {
-        let available_bytes = self.space.available_bytes();
+        let Some(available_bytes) = self.space.available_bytes() else { return };
+        let working_bytes = self.working_bytes();
         if !self.space.is_full()
-            && available_bytes.is_some_and(|bytes| bytes < self.working_bytes())
+            && available_bytes < working_bytes
+            && available_bytes + self.tree.obsolete.waiting_bytes() < working_bytes
         {
             self.note_disk_full();
         }
@@ -112,21 +115,21 @@ impl Admission {
 
     /// After work that has freed space, or may have.
     pub(crate) fn note_space_freed(&self) {
-        if self.space.is_full() {
-            self.space.restore_reserve();
-        } else {
-            self.check_space();
-        }
+        self.space.restore_reserve();
+        self.check_space();
     }
 
-    /// Room for a flush and one step of a compaction: the largest memtable, and the largest table
-    /// below level 0.
-    fn working_bytes(&self) -> u64 {
+    /// Room for a flush and one step of a compaction: the largest memtable, the largest table below
+    /// level 0, and the edits of all steps.
+    pub(crate) fn working_bytes(&self) -> u64 {
         let view = self.tree.views.load();
         let sealed = view.sealed.iter().map(|sealed| flush_bytes(&sealed.memtable));
         let memtable_bytes = sealed.fold(flush_bytes(&view.active), u64::max);
         let tables = (1..LEVELS).flat_map(|level| view.version.tables(level));
-        memtable_bytes + tables.map(|table| table.meta.file_bytes).max().unwrap_or(0)
+        let (table_bytes, edit_bytes) = tables.fold((0, 0), |(largest, edits), table| {
+            (table.meta.file_bytes.max(largest), edits + table.meta.edit_bytes())
+        });
+        memtable_bytes + table_bytes + edit_bytes
     }
 
     /// Level 0 is too large and cannot be compacted, because of unreadable tables: a stall of

@@ -274,6 +274,9 @@ impl DiskSpace {
             return;
         }
         let missing_bytes = self.whole.bytes() - state.left.bytes();
+        if missing_bytes == 0 {
+            return;
+        }
         let added_bytes = missing_bytes.min(self.available_bytes().unwrap_or(missing_bytes));
         // A part of a block could not be taken out again.
         let added_bytes = if added_bytes == missing_bytes {

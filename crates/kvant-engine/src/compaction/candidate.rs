@@ -168,8 +168,9 @@ impl<'s, 'a> Planner<'s, 'a> {
             }
             _ => &[],
         };
+        let bottommost = self.summary.nothing_beneath(output_level, first, last);
         let (room_bytes, room_hoped_bytes) = match kind {
-            PlanKind::Merge => step_bytes(&inputs),
+            PlanKind::Merge => step_bytes(&inputs, bottommost),
             PlanKind::Move | PlanKind::Drop => (0, 0),
         };
         let nums =
@@ -180,7 +181,7 @@ impl<'s, 'a> Planner<'s, 'a> {
             output_level,
             room_bytes,
             room_hoped_bytes,
-            bottommost: self.summary.nothing_beneath(output_level, first, last),
+            bottommost,
             grandparents: nums(grandparents),
             input_bytes: bytes_of(&all),
             inputs: inputs
@@ -200,26 +201,29 @@ fn range_of<'a>(tables: &[TableSummary<'a>]) -> (&'a [u8], &'a [u8]) {
 }
 
 /// [`CompactionPlan::room_bytes`] and [`CompactionPlan::room_hoped_bytes`] of a merge of `inputs`,
-/// of one or two levels.
-fn step_bytes(inputs: &[(usize, Vec<TableSummary<'_>>)]) -> (u64, u64) {
+/// of one or two levels. If it `drops_tombstones`, those of the upper level need no room.
+fn step_bytes(inputs: &[(usize, Vec<TableSummary<'_>>)], drops_tombstones: bool) -> (u64, u64) {
     let Some((_, upper)) = inputs.first() else {
         return (0, 0);
     };
     let lower = inputs.get(1).map_or(&[][..], |(_, lower)| lower);
-    let with_values =
-        upper.iter().filter(|table| table.meta.tombstone_count < table.meta.entry_count);
-    let upper_bytes: u64 = with_values.map(|table| table.meta.file_bytes).sum();
+    let has_values =
+        |table: &&TableSummary<'_>| table.meta.tombstone_count < table.meta.entry_count;
+    let written = upper.iter().filter(|table| !drops_tombstones || has_values(table));
+    let upper_bytes: u64 = written.map(|table| table.meta.file_bytes).sum();
     let lower_bytes = lower.iter().map(|table| table.meta.file_bytes).max().unwrap_or(0);
+    let edit_bytes: u64 = lower.iter().map(|table| table.meta.edit_bytes()).sum();
     let tombstone_count: u64 = upper.iter().map(|table| table.meta.tombstone_count).sum();
     let lower_count = entry_count_of(lower);
     let left_count = lower_count.saturating_sub(tombstone_count);
     let left_share = left_count as f64 / lower_count.max(1) as f64;
+    let room_bytes = with_overhead(upper_bytes + lower_bytes) + edit_bytes;
     // Only for tombstones: a merge of values that runs out of room leaves them on both levels.
-    let hoped_bytes = match upper_bytes {
-        0 => (lower_bytes as f64 * left_share) as u64,
-        _ => upper_bytes + lower_bytes,
-    };
-    (with_overhead(upper_bytes + lower_bytes), with_overhead(hoped_bytes))
+    if upper.iter().any(|table| has_values(&table)) {
+        return (room_bytes, room_bytes);
+    }
+    let left_bytes = (with_overhead(lower_bytes) + edit_bytes) as f64 * left_share;
+    (room_bytes, with_overhead(upper_bytes) + left_bytes as u64)
 }
 
 /// Space for tables of `bytes` when they are rewritten into more and smaller files.

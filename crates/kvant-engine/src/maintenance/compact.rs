@@ -148,9 +148,15 @@ impl Maintenance {
     }
 
     fn run_plan(&self, plan: &CompactionPlan) -> Result<(Outputs, u64)> {
-        let room_bytes = self.admission.space.room_bytes(false);
         let whole_bytes = with_overhead(plan.input_bytes);
-        let in_steps = whole_bytes > room_bytes;
+        // As a whole it must leave the room that puts are accepted for.
+        let wanted_bytes = whole_bytes.saturating_add(self.admission.working_bytes());
+        let is_short = || wanted_bytes > self.admission.space.room_bytes(false);
+        let in_steps = is_short() && {
+            // Perhaps only until the inputs of earlier compactions are removed.
+            self.tree.remove_obsolete_tables();
+            is_short()
+        };
         let needed_bytes = match plan.kind {
             PlanKind::Merge if in_steps => {
                 plan.room_bytes.min(self.admission.space.room_bytes(true))

@@ -135,8 +135,10 @@ impl Maintenance {
     fn clean_task(&self) -> Step {
         let _tag = tag::enter(Activity::Housekeeping);
         let has_removed = self.tree.remove_obsolete_tables();
-        if has_removed && self.admission.space.is_full() {
+        if has_removed {
             self.admission.space.restore_reserve();
+        }
+        if has_removed && self.admission.space.is_full() {
             self.context.wake(TaskName::Compact);
         }
         self.tree.tables.cache.shrink_to_capacity();

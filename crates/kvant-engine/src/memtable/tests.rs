@@ -230,9 +230,9 @@ fn the_memory_of_a_long_value_is_reused_unless_a_reader_has_it() {
         value
     };
     let pinned = memtable_with(1);
-    assert_eq!(pool.stats().spare_bytes, 0, "a reader has it");
+    assert_eq!(pool.stats().spare_bytes, 0, "a reader pins it");
     drop(memtable_with(2));
-    assert_eq!(pool.stats().spare_bytes, 0, "its reader was the last one to have it");
+    assert_eq!(pool.stats().spare_bytes, 0, "a reader pinned it to the end");
     let unread = |byte| {
         let mut writer = MemtableWriter::new(&pool, 1 << 20, usize::MAX);
         let key = InternalKeyRef::new(b"long", SeqNum(1), ValueKind::Put);
@@ -240,7 +240,7 @@ fn the_memory_of_a_long_value_is_reused_unless_a_reader_has_it() {
     };
     for byte in 3..6 {
         unread(byte);
-        assert!(pool.stats().spare_bytes > 100_000, "nobody has it");
+        assert!(pool.stats().spare_bytes > 100_000, "no reader pins it");
     }
     assert_eq!(pool.stats().unprepared_count, 3, "of five");
     assert_eq!(memtable_with(6), vec![6; 100_000]);

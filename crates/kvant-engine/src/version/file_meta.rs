@@ -57,6 +57,12 @@ impl FileMeta {
         }
     }
 
+    /// What an edit that replaces a table like this takes in the manifest, about.
+    pub(crate) fn edit_bytes(&self) -> u64 {
+        const NUMBERS_BYTES: usize = 96;
+        (self.smallest.user_key.len() + self.largest.user_key.len() + NUMBERS_BYTES) as u64
+    }
+
     /// The first difference between this description and a table of `file_bytes` with `properties`.
     pub(crate) fn disagreement(
         &self,

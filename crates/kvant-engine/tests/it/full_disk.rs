@@ -156,7 +156,28 @@ fn brim_options() -> Options {
 
 #[test]
 fn deletes_make_room_for_puts_on_a_disk_filled_by_the_database() {
-    let seed = seed("deletes_make_room_for_puts_on_a_disk_filled_by_the_database");
+    deletes_make_room_for_puts(seed("deletes_make_room_for_puts_on_a_disk_filled_by_the_database"));
+}
+
+/// Merges as a whole took, for their time, the room that puts need, and tables that were about to be
+/// removed counted as used: puts were refused on a disk that was half empty after it.
+#[test]
+fn puts_are_not_refused_for_the_room_of_a_merge() {
+    for seed in [4, 290, 302] {
+        deletes_make_room_for_puts(seed);
+    }
+}
+
+/// Merges took the reserve while tables were about to be removed, and nothing filled it again before
+/// the disk was full; then the edits of many steps had no room either.
+#[test]
+fn the_reserve_is_whole_when_puts_are_refused() {
+    for seed in [72, 345, 9_462_072_145_975_022_728] {
+        deletes_make_room_for_puts(seed);
+    }
+}
+
+fn deletes_make_room_for_puts(seed: u64) {
     let mut rng = Rng::new(seed);
     for restarts in [false, true] {
         let disk = FaultyFs::new(seed);
@@ -166,7 +187,7 @@ fn deletes_make_room_for_puts_on_a_disk_filled_by_the_database() {
         let mut records = BTreeMap::new();
         for _ in 0..3 {
             records.extend(fill(&world, &db, &mut rng));
-            assert!(records.len() > 700, "{} records fit", records.len());
+            assert!(records.len() > 1_300, "{} records fit", records.len());
             if restarts {
                 db.close().expect("closed");
                 drop(db);
@@ -184,6 +205,26 @@ fn deletes_make_room_for_puts_on_a_disk_filled_by_the_database() {
             db.delete(b"healed").expect("deleted");
             assert_records(&db, &records);
         }
+    }
+}
+
+#[test]
+fn a_close_on_a_full_disk_does_not_wait_for_an_early_seal() {
+    for seed in 0..10 {
+        let mut rng = Rng::new(seed);
+        let disk = FaultyFs::new(seed);
+        disk.set_capacity_bytes(Some(2 << 20));
+        let world = World::new(seed, Arc::new(disk.clone()));
+        let db = world.open(&brim_options());
+        let records = fill(&world, &db, &mut rng);
+        disk.set_capacity_bytes(Some(disk.used_bytes()));
+        let (first, _) = records.first_key_value().expect("some records fit");
+        db.delete(first).expect("deletes continue");
+        // The next refused put asks for an early seal.
+        world.clock.advance(Duration::from_secs(2));
+        let error = db.put(b"more", b"1", None).expect_err("no space");
+        assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+        db.close().expect("closed");
     }
 }
 

@@ -67,7 +67,7 @@ fn main() -> io::Result<()> {
     }
 }
 
-/// Uses the time of a CPU that nobody else wants.
+/// Keeps a CPU busy while no other thread is ready to run on it.
 fn keep_busy() -> io::Result<()> {
     rustix::process::setpriority_process(Some(rustix::thread::gettid()), 19)?;
     loop {
