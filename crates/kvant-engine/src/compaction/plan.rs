@@ -53,8 +53,8 @@ pub(crate) struct CompactionPlan {
     /// [`super::OutputCutter`].
     pub(crate) grandparents: Vec<FileNum>,
     pub(crate) input_bytes: u64,
-    /// Most space needed at one time by a merge in steps: the tables of the upper level, the largest
-    /// table of the lower one, and the edits of all steps.
+    /// Most space needed at one time by a merge in steps: the tables of the upper level, the
+    /// largest table of the lower one, and the edits of all steps.
     pub(crate) room_bytes: u64,
     /// As `room_bytes`, assuming that each tombstone of the upper level removes an entry, if there
     /// are only tombstones.

@@ -159,8 +159,8 @@ fn deletes_make_room_for_puts_on_a_disk_filled_by_the_database() {
     deletes_make_room_for_puts(seed("deletes_make_room_for_puts_on_a_disk_filled_by_the_database"));
 }
 
-/// Merges as a whole took, for their time, the room that puts need, and tables that were about to be
-/// removed counted as used: puts were refused on a disk that was half empty after it.
+/// Merges as a whole took, for their time, the room that puts need, and tables that were about to
+/// be removed counted as used: puts were refused on a disk that was half empty after it.
 #[test]
 fn puts_are_not_refused_for_the_room_of_a_merge() {
     for seed in [4, 290, 302] {
@@ -168,8 +168,8 @@ fn puts_are_not_refused_for_the_room_of_a_merge() {
     }
 }
 
-/// Merges took the reserve while tables were about to be removed, and nothing filled it again before
-/// the disk was full; then the edits of many steps had no room either.
+/// Merges took the reserve while tables were about to be removed, and nothing filled it again
+/// before the disk was full; then the edits of many steps had no room either.
 #[test]
 fn the_reserve_is_whole_when_puts_are_refused() {
     for seed in [72, 345, 9_462_072_145_975_022_728] {
