@@ -4,6 +4,7 @@ use crate::Failure;
 use crate::data::Key;
 use crate::engines::{fjall, kvant, leveldb, lmdb, redb, rocksdb};
 use crate::usage;
+use kvant_engine::CompactionGoal;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -49,6 +50,9 @@ pub(crate) const SETTLE_MAX: Duration = Duration::from_secs(600);
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
     Kvant,
+    /// With `--compaction writes`.
+    #[serde(rename = "kvant-writes")]
+    KvantWrites,
     RocksDb,
     LevelDb,
     Fjall,
@@ -57,14 +61,22 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Kind; 6] =
-        [Kind::Kvant, Kind::RocksDb, Kind::LevelDb, Kind::Fjall, Kind::Lmdb, Kind::Redb];
+    pub(crate) const ALL: [Kind; 7] = [
+        Kind::Kvant,
+        Kind::KvantWrites,
+        Kind::RocksDb,
+        Kind::LevelDb,
+        Kind::Fjall,
+        Kind::Lmdb,
+        Kind::Redb,
+    ];
     /// The peers of the same design, which Kvant is compared with.
     pub(crate) const LSM_PEERS: [Kind; 3] = [Kind::RocksDb, Kind::LevelDb, Kind::Fjall];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Kvant => "kvant",
+            Kind::KvantWrites => "kvant-writes",
             Kind::RocksDb => "rocksdb",
             Kind::LevelDb => "leveldb",
             Kind::Fjall => "fjall",
@@ -79,7 +91,8 @@ impl Kind {
 
     pub(crate) fn open(self, dir: &Path, setup: &Setup) -> Result<Box<dyn Engine>, Failure> {
         match self {
-            Kind::Kvant => kvant::open(dir, setup),
+            Kind::Kvant => kvant::open(dir, setup, CompactionGoal::Space),
+            Kind::KvantWrites => kvant::open(dir, setup, CompactionGoal::Writes),
             Kind::RocksDb => rocksdb::open(dir, setup),
             Kind::LevelDb => leveldb::open(dir, setup),
             Kind::Fjall => fjall::open(dir, setup),

@@ -32,7 +32,7 @@ pub use context::resources::{RecoveryProgress, Resources};
 pub use db::{Db, WriteHealth};
 pub use format::{FileNum, SeqNum};
 pub use iter::Record;
-pub use options::{Compression, Options, SyncLevel};
+pub use options::{CompactionGoal, Compression, Options, SyncLevel};
 pub use stats::*;
 pub use table::ReadTrace;
 pub use tree::range::RangeIter;

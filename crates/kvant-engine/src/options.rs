@@ -36,6 +36,16 @@ impl Compression {
     }
 }
 
+/// What compaction saves at the expense of the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CompactionGoal {
+    /// Space, and time of reads: few tables of level 0, and little above the last level.
+    #[default]
+    Space,
+    /// Writes: larger memtables, and more tables in level 0 before they are merged.
+    Writes,
+}
+
 /// Settings of one database. [`Options::for_memory`] derives all of them from the budget.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -64,6 +74,8 @@ pub struct Options {
     pub block_bytes: usize,
     /// Compression of the tables of each level.
     pub compression: [Compression; limits::LEVELS],
+    /// What compaction saves. [`Options::for_goal`] sets what follows from it.
+    pub goal: CompactionGoal,
     /// Level-0 tables at which a compaction is due.
     pub l0_compact_count: usize,
     /// Level-0 tables above which writes are slowed in proportion to the excess.
@@ -74,7 +86,8 @@ pub struct Options {
     pub level_ratio: u64,
     /// Bytes above the last level, as a share of the last level, at which compaction continues
     /// although no level exceeds its target. Bounds space amplification to one plus this share and
-    /// half a memtable.
+    /// half a memtable; with [`CompactionGoal::Writes`], and as many memtables as level 0 may have
+    /// tables.
     pub space_amplification_share: f64,
     /// Share of point reads of absent keys that may fetch a data block, over all levels.
     pub filter_false_positive_share: f64,
@@ -86,7 +99,13 @@ const MEMTABLE_ENTRIES_MAX: u64 = (32 << 20) / 64;
 impl Options {
     /// Settings for a budget of `memory_bytes`.
     pub fn for_memory(memory_bytes: u64) -> Options {
-        Options {
+        Options::for_goal(memory_bytes, CompactionGoal::default())
+    }
+
+    /// Settings for a budget of `memory_bytes` with which compaction saves `goal`. Decision 0015
+    /// has the cost model.
+    pub fn for_goal(memory_bytes: u64, goal: CompactionGoal) -> Options {
+        let space = Options {
             sync: SyncLevel::Interval(Duration::from_secs(1)),
             memory_bytes,
             value_bytes_max: limits::VALUE_BYTES_MAX_DEFAULT.min(memory_bytes / 4),
@@ -96,12 +115,26 @@ impl Options {
             table_bytes: (memory_bytes / 4).clamp(8 << 20, 64 << 20),
             block_bytes: 4096,
             compression: [Compression::Lz4; limits::LEVELS],
+            goal,
             l0_compact_count: 4,
             l0_slow_count: 8,
             l0_stop_count: 16,
             level_ratio: 10,
             space_amplification_share: 0.2,
             filter_false_positive_share: 0.008,
+        };
+        match goal {
+            CompactionGoal::Space => space,
+            CompactionGoal::Writes => Options {
+                memtable_bytes: (memory_bytes / 6).clamp(4 << 20, 128 << 20),
+                memtables_sealed_max: 2,
+                l0_compact_count: 16,
+                l0_slow_count: 24,
+                l0_stop_count: 40,
+                level_ratio: 5,
+                space_amplification_share: 1.0,
+                ..space
+            },
         }
     }
 

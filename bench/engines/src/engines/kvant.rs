@@ -4,13 +4,17 @@ use crate::Failure;
 use crate::alone::engine;
 use crate::data::Key;
 use crate::engine::{Engine, Setup};
-use kvant_engine::{Db, WriteBatch};
+use kvant_engine::{CompactionGoal, Db, WriteBatch};
 use std::path::Path;
 
 struct Kvant(Db);
 
-pub(crate) fn open(dir: &Path, setup: &Setup) -> Result<Box<dyn Engine>, Failure> {
-    Ok(Box::new(Kvant(engine::open(dir, setup.memory_bytes)?)))
+pub(crate) fn open(
+    dir: &Path,
+    setup: &Setup,
+    goal: CompactionGoal,
+) -> Result<Box<dyn Engine>, Failure> {
+    Ok(Box::new(Kvant(engine::open(dir, setup.memory_bytes, goal)?)))
 }
 
 impl Engine for Kvant {

@@ -7,6 +7,10 @@ use super::summary::{
 };
 use std::cmp::Ordering;
 
+/// Most entries that a merge into the last level may write for each one that it frees. With the
+/// log, the flush of the tombstone and its way through the levels, deletes write about three bytes
+/// for each byte that is deleted.
+const WRITTEN_PER_FREED_MAX: u64 = 2;
 /// Most bytes of a compaction that adds neighbours to its input, in tables of full size.
 const EXPANDED_TABLES_MAX: u64 = 16;
 
@@ -28,10 +32,27 @@ impl Candidate<'_, '_> {
         (lower * other_upper).cmp(&(other_lower * upper))
     }
 
-    /// Whether a merge that removes `useless_count` entries, or entries that they shadow, rewrites
-    /// few enough entries of the next level.
-    pub(super) fn is_worthwhile(&self, useless_count: u64, options: &CompactionOptions) -> bool {
-        entry_count_of(self.lower) <= useless_count.saturating_mul(2 * options.level_ratio)
+    /// Whether a merge that moves `useless_count` tombstones or expired entries writes few enough
+    /// others. In the last level it removes them, and as many that they shadow; in another one, few
+    /// of those.
+    pub(super) fn is_worthwhile(&self, useless_count: u64, last_level: usize) -> bool {
+        let entry_count = entry_count_of(&self.upper) + entry_count_of(self.lower);
+        let other_count = entry_count.saturating_sub(useless_count);
+        if self.output_level >= last_level {
+            let written_count = other_count.saturating_sub(useless_count);
+            written_count <= useless_count.saturating_mul(WRITTEN_PER_FREED_MAX)
+        } else {
+            let lower_tombstones: u64 =
+                self.lower.iter().map(|table| table.meta.tombstone_count).sum();
+            // Smaller than values, but rewritten for nothing.
+            other_count.saturating_sub(lower_tombstones / 2) <= useless_count
+        }
+    }
+
+    /// Whether the last table that this one overlaps is the first that `next` does.
+    fn shares_lower_with(&self, next: &Self) -> bool {
+        let both = self.lower.last().zip(next.lower.first());
+        both.is_some_and(|(last, first)| last.meta.num == first.meta.num)
     }
 
     pub(super) fn plan(self, planner: &Planner<'_, '_>, reason: Reason) -> CompactionPlan {
@@ -65,8 +86,8 @@ impl<'s, 'a> Planner<'s, 'a> {
         self.summary.levels[level].iter().filter(|table| !table.being_compacted)
     }
 
-    /// Level 0 in groups of tables that overlap, directly or through others, in key order. Empty
-    /// while a table of level 0 is being compacted.
+    /// Level 0 in groups of tables that overlap each other or the same table of the output level,
+    /// directly or through others, in key order. Empty while a table of level 0 is being compacted.
     pub(super) fn level_0_candidates(&self) -> Vec<Candidate<'s, 'a>> {
         let tables = &self.summary.levels[0];
         if any_busy(tables) {
@@ -84,8 +105,19 @@ impl<'s, 'a> Planner<'s, 'a> {
                 _ => groups.push((vec![table], table.last())),
             }
         }
-        let candidates = groups.into_iter().map(|(upper, _)| self.of_level_0(upper));
-        candidates.filter(|candidate| !any_busy(candidate.lower)).collect()
+        let mut candidates: Vec<Candidate<'s, 'a>> = Vec::new();
+        for (upper, _) in groups {
+            let next = self.of_level_0(upper);
+            match candidates.last_mut() {
+                Some(candidate) if candidate.shares_lower_with(&next) => {
+                    let both = [&candidate.upper[..], &next.upper].concat();
+                    *candidate = self.of_level_0(both);
+                }
+                _ => candidates.push(next),
+            }
+        }
+        candidates.retain(|candidate| !any_busy(candidate.lower));
+        candidates
     }
 
     /// `upper`, tables of level 0, and what they overlap.
@@ -121,7 +153,7 @@ impl<'s, 'a> Planner<'s, 'a> {
     }
 
     /// Adds the neighbours of the upper table that overlap only the lower tables.
-    fn expand(&self, candidate: &mut Candidate<'s, 'a>) {
+    pub(super) fn expand(&self, candidate: &mut Candidate<'s, 'a>) {
         let (Some(lowest), Some(highest)) = (candidate.lower.first(), candidate.lower.last())
         else {
             return;

@@ -28,7 +28,7 @@ mod summary;
 pub(crate) use candidate::with_overhead;
 pub(crate) use cutter::OutputCutter;
 pub(crate) use little_room::pick_small;
-pub(crate) use picker::{pick, pick_manual};
+pub(crate) use picker::{expiry_wait_ms, pick, pick_manual};
 pub(crate) use plan::{CompactionPlan, PlanKind, Room};
 pub(crate) use shape::TreeShape;
 pub(crate) use summary::{CompactionOptions, VersionSummary};

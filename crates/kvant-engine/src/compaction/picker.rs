@@ -15,6 +15,9 @@ use super::summary::{CompactionOptions, TableSummary, VersionSummary};
 use kvant_base::limits;
 use std::cmp::Reverse;
 
+/// A table whose last entry expires within this time is left until it can be dropped.
+const DROP_WAIT_MS_MAX: u64 = 10 * 60 * 1000;
+
 /// The most useful compaction, if any is worthwhile.
 pub(crate) fn pick(
     summary: &VersionSummary<'_>,
@@ -94,15 +97,15 @@ impl<'s, 'a> Planner<'s, 'a> {
     fn space_amplification(&self) -> Option<CompactionPlan> {
         let last_level = self.summary.last_level();
         let (last_bytes, above_bytes) = if last_level == 0 {
-            let oldest_bytes = self.summary.levels[0].last()?.meta.file_bytes;
-            (oldest_bytes, self.summary.idle_bytes(0).saturating_sub(oldest_bytes))
+            let oldest_bytes = self.summary.levels[0].last()?.value_bytes();
+            (oldest_bytes, self.summary.idle_value_bytes(0).saturating_sub(oldest_bytes))
         } else {
-            let above_bytes: u64 =
-                (0..last_level).map(|level| self.summary.idle_bytes(level)).sum();
-            let allowed_bytes = self.options.space_amplification_bytes_min;
-            (self.summary.bytes(last_level), above_bytes.saturating_sub(allowed_bytes))
+            let above_bytes =
+                (0..last_level).map(|level| self.summary.idle_value_bytes(level)).sum();
+            (self.summary.bytes(last_level), above_bytes)
         };
-        if above_bytes as f64 <= self.options.space_amplification_share * last_bytes as f64 {
+        let excess_bytes = above_bytes.saturating_sub(self.options.space_amplification_bytes_min);
+        if excess_bytes as f64 <= self.options.space_amplification_share * last_bytes as f64 {
             return None;
         }
         let out_of_level_0 = self.level_0_candidates().into_iter();
@@ -126,10 +129,28 @@ impl<'s, 'a> Planner<'s, 'a> {
 
     /// A table in which, by estimate, most entries have expired.
     fn expiry(&self) -> Option<CompactionPlan> {
-        let expired_count =
-            |table: &TableSummary<'_>| estimated_expired_count(table, self.summary.now_ms);
-        let is_due = |table: &TableSummary<'_>| 2 * expired_count(table) >= table.meta.entry_count;
+        let now_ms = self.summary.now_ms;
+        let expired_count = |table: &TableSummary<'_>| estimated_expired_count(table, now_ms);
+        let is_due = |table: &TableSummary<'_>| {
+            2 * expired_count(table) >= table.meta.entry_count && !self.is_dropped_soon(table)
+        };
         self.mostly_useless(Reason::Expiry, is_due, expired_count, |_| true)
+    }
+
+    /// Whether a table, and what it may hide, will have expired so soon that it is better dropped
+    /// then than rewritten now.
+    fn is_dropped_soon(&self, table: &TableSummary<'_>) -> bool {
+        let now_ms = self.summary.now_ms;
+        let (num, newest) = (table.meta.num, table.meta.seq_max);
+        let mut with_older = self.summary.levels.iter().flatten().filter(|other| {
+            let may_be_older = other.meta.num == num || other.meta.seq_min < newest;
+            may_be_older && other.meta.overlaps(table.first(), table.last())
+        });
+        let expired_ms =
+            with_older.try_fold(0, |latest_ms, other| Some(all_expired_ms(other)?.max(latest_ms)));
+        expired_ms.is_some_and(|expired_ms| {
+            now_ms < expired_ms && expired_ms <= now_ms.saturating_add(DROP_WAIT_MS_MAX)
+        })
     }
 
     /// Merges a table that `is_due` into the next level, or rewrites it in place if nothing is
@@ -143,7 +164,7 @@ impl<'s, 'a> Planner<'s, 'a> {
     ) -> Option<CompactionPlan> {
         let is_worthwhile = |candidate: &Candidate<'s, 'a>| {
             let useless_count = candidate.upper.iter().map(&useless_count).sum();
-            candidate.is_worthwhile(useless_count, self.options)
+            candidate.is_worthwhile(useless_count, self.summary.last_level())
         };
         let out_of_level_0 = self.out_of_level_0(reason, |candidate| {
             candidate.upper.iter().any(&is_due) && is_worthwhile(candidate)
@@ -153,8 +174,9 @@ impl<'s, 'a> Planner<'s, 'a> {
                 if self.summary.nothing_beneath(level, table.first(), table.last()) {
                     return can_be_dropped(table).then(|| self.rewrite(level, table, reason));
                 }
-                let candidate = self.candidate(level, table).filter(is_worthwhile)?;
-                Some(candidate.plan(self, reason))
+                let mut candidate = self.candidate(level, table)?;
+                self.expand(&mut candidate);
+                is_worthwhile(&candidate).then(|| candidate.plan(self, reason))
             })
         };
         out_of_level_0.or_else(|| (1..limits::LEVELS).find_map(deeper))
@@ -196,6 +218,29 @@ impl<'s, 'a> Planner<'s, 'a> {
         let largest = groups.into_iter().min_by_key(|group| Reverse(group.upper.len()))?;
         Some(largest.plan(self, reason))
     }
+}
+
+/// Milliseconds until the first table that expires has expired enough to be dropped or compacted.
+pub(crate) fn expiry_wait_ms(summary: &VersionSummary<'_>) -> Option<u64> {
+    let tables = summary.levels.iter().flatten().filter(|table| !table.being_compacted);
+    let due_ms = tables.flat_map(|table| [all_expired_ms(table), mostly_expired_ms(table)]);
+    let later_ms = due_ms.flatten().filter(|&due_ms| due_ms > summary.now_ms);
+    later_ms.min().map(|due_ms| due_ms - summary.now_ms)
+}
+
+/// When all entries of a table have expired, if they all expire.
+fn all_expired_ms(table: &TableSummary<'_>) -> Option<u64> {
+    let expiry = table.meta.expiry?;
+    (expiry.expiring_count == table.meta.entry_count).then_some(expiry.max_ms)
+}
+
+/// When, by estimate, half of the entries of a table have expired.
+fn mostly_expired_ms(table: &TableSummary<'_>) -> Option<u64> {
+    let expiry = table.meta.expiry?;
+    let half_count = table.meta.entry_count.div_ceil(2);
+    let spread_ms = u128::from(expiry.max_ms - expiry.min_ms) * u128::from(half_count);
+    let after_ms = spread_ms.div_ceil(u128::from(expiry.expiring_count)) as u64;
+    (half_count <= expiry.expiring_count).then_some(expiry.min_ms + after_ms)
 }
 
 /// Expired entries, assuming that expiries are spread evenly between the earliest and the latest.

@@ -13,7 +13,9 @@ pub(crate) struct TreeShape {
     pub(crate) l0_output_level: usize,
     /// Target size of each level; 0 for level 0 and for levels that should be empty.
     pub(crate) target_bytes: [u64; limits::LEVELS],
-    /// Urgency of a compaction out of each level, due at 1.0. Excludes tables being compacted.
+    /// Urgency of a compaction out of each level, due at 1.0. Excludes tables being compacted, and
+    /// tombstones: they would push values down at the price of values, before they are enough to
+    /// remove many.
     pub(crate) scores: [f64; limits::LEVELS],
     /// Estimated bytes that compactions must read until no level is due.
     pub(crate) debt_bytes: u64,
@@ -29,7 +31,7 @@ impl TreeShape {
         let l0_count = summary.levels[0].iter().filter(|table| !table.being_compacted).count();
         shape.scores[0] = l0_count as f64 / options.l0_compact_count as f64;
         for (level, target) in target_bytes.into_iter().enumerate().take(BOTTOM).skip(1) {
-            let bytes = summary.idle_bytes(level) as f64;
+            let bytes = summary.idle_value_bytes(level) as f64;
             shape.scores[level] = match target {
                 0 if bytes > 0.0 => 1.0 + bytes / options.base_bytes as f64,
                 0 => 0.0,
@@ -50,7 +52,7 @@ impl TreeShape {
             debt_bytes += incoming_bytes + summary.bytes(self.l0_output_level) as f64;
         }
         for level in self.l0_output_level..BOTTOM {
-            let bytes = summary.bytes(level) as f64 + incoming_bytes;
+            let bytes = summary.value_bytes(level) as f64 + incoming_bytes;
             incoming_bytes = (bytes - self.target_bytes[level] as f64).max(0.0);
             if incoming_bytes > 0.0 {
                 debt_bytes += incoming_bytes * (1.0 + summary.bytes(level + 1) as f64 / bytes);

@@ -1,7 +1,7 @@
 //! The input of picking: a description of the tree, and the settings.
 
-use crate::format::{FileNum, SeqNum};
-use crate::options::Options;
+use crate::format::{FileNum, SeqNum, TRAILER_BYTES};
+use crate::options::{CompactionGoal, Options};
 use crate::version::{FileMeta, Version};
 use kvant_base::limits;
 use std::collections::HashSet;
@@ -20,19 +20,24 @@ pub(crate) struct CompactionOptions {
     pub(crate) table_bytes: u64,
 }
 
-/// Most bytes allowed above the last level whatever its size: smaller merges cost more than they
-/// free.
+/// Most bytes allowed above the last level whatever its size, if compaction saves space: smaller
+/// merges cost more than they free.
 const SPACE_AMPLIFICATION_BYTES_MIN: u64 = 16 << 20;
 
 impl CompactionOptions {
     pub(crate) fn new(options: &Options) -> CompactionOptions {
+        let base_bytes = options.memtable_bytes.saturating_mul(options.l0_compact_count as u64);
         CompactionOptions {
             l0_compact_count: options.l0_compact_count,
-            base_bytes: options.memtable_bytes.saturating_mul(options.l0_compact_count as u64),
+            base_bytes,
             level_ratio: options.level_ratio,
             space_amplification_share: options.space_amplification_share,
-            space_amplification_bytes_min: (options.memtable_bytes / 2)
-                .min(SPACE_AMPLIFICATION_BYTES_MIN),
+            space_amplification_bytes_min: match options.goal {
+                CompactionGoal::Space => {
+                    (options.memtable_bytes / 2).min(SPACE_AMPLIFICATION_BYTES_MIN)
+                }
+                CompactionGoal::Writes => base_bytes,
+            },
             table_bytes: options.table_bytes,
         }
     }
@@ -77,10 +82,15 @@ impl<'a> VersionSummary<'a> {
         bytes_of(&self.levels[level])
     }
 
-    /// Bytes of the tables of a level that are not being compacted.
-    pub(super) fn idle_bytes(&self, level: usize) -> u64 {
+    /// As [`TableSummary::value_bytes`], of all tables of a level.
+    pub(super) fn value_bytes(&self, level: usize) -> u64 {
+        self.levels[level].iter().map(TableSummary::value_bytes).sum()
+    }
+
+    /// As [`TableSummary::value_bytes`], of the tables of a level that are not being compacted.
+    pub(super) fn idle_value_bytes(&self, level: usize) -> u64 {
         let idle = self.levels[level].iter().filter(|table| !table.being_compacted);
-        idle.map(|table| table.meta.file_bytes).sum()
+        idle.map(TableSummary::value_bytes).sum()
     }
 
     /// The tables of a deeper level that overlap `first..=last`.
@@ -116,6 +126,13 @@ impl<'a> TableSummary<'a> {
     /// Largest user key.
     pub(super) fn last(&self) -> &'a [u8] {
         &self.meta.largest.user_key
+    }
+
+    /// Bytes of the table without its tombstones, estimated by the length of its keys.
+    pub(super) fn value_bytes(&self) -> u64 {
+        let key_bytes = self.first().len().midpoint(self.last().len()) + TRAILER_BYTES;
+        let tombstone_bytes = self.meta.tombstone_count.saturating_mul(key_bytes as u64);
+        self.meta.file_bytes.saturating_sub(tombstone_bytes)
     }
 
     pub(super) fn is_mostly_tombstones(&self) -> bool {

@@ -2,11 +2,17 @@
 
 use super::Maintenance;
 use crate::commit::pipeline::SyncStep;
+use crate::compaction::expiry_wait_ms;
 use crate::context::{TaskName, Tasks};
 use kvant_base::ErrorKind;
 use kvant_base::tag::{self, Activity, Stage};
 use kvant_env::{Step, Task};
 use std::sync::Arc;
+
+/// The compaction task looks for expired tables at most once per second, since there may be many.
+const EXPIRY_WAIT_MS_MIN: u64 = 1000;
+/// And once per hour if any expire: the wall clock may be set.
+const EXPIRY_WAIT_MS_MAX: u64 = 3_600_000;
 
 pub(crate) fn spawn(maintenance: &Arc<Maintenance>) {
     let spawner = &maintenance.context.env.spawner;
@@ -113,13 +119,22 @@ impl Maintenance {
         match self.compact_step(requested) {
             Ok(has_worked) => {
                 self.compactions.last_failure.note_success();
-                if has_worked { Step::Worked } else { Step::Idle }
+                if has_worked { Step::Worked } else { self.until_expiry() }
             }
             Err(error) if error.kind() == ErrorKind::Closed => Step::Finished,
             Err(error) => self.note_failure(&self.compactions, error, |error| {
                 self.serve_manual(requested, Some(error));
             }),
         }
+    }
+
+    /// Idle until tables may have expired.
+    fn until_expiry(&self) -> Step {
+        let wait_ms = self.tree.with_summary(expiry_wait_ms);
+        wait_ms.map_or(Step::Idle, |wait_ms| {
+            let wait_ns = wait_ms.clamp(EXPIRY_WAIT_MS_MIN, EXPIRY_WAIT_MS_MAX) * 1_000_000;
+            Step::IdleUntil(self.context.env.clock.monotonic_ns() + wait_ns)
+        })
     }
 
     /// Prepares chunks for memtables, and releases those that are not used.

@@ -126,10 +126,11 @@ impl Tree {
 
 /// Bits per key of each level's filters, such that the false positives of all levels sum to the
 /// share that the options allow: the last level, which holds nine tenths of the keys, gets half of
-/// it, and the others share the other half.
+/// it, the tables of level 0 share a quarter, and so do the levels in between.
 fn filter_bits_per_key(options: &Options) -> [f64; LEVELS] {
-    let half = options.filter_false_positive_share / 2.0;
-    let mut bits = [bits_per_key_for(half / (LEVELS - 1) as f64); LEVELS];
-    bits[LEVELS - 1] = bits_per_key_for(half);
+    let quarter = options.filter_false_positive_share / 4.0;
+    let mut bits = [bits_per_key_for(quarter / (LEVELS - 2) as f64); LEVELS];
+    bits[0] = bits_per_key_for(quarter / options.l0_compact_count as f64);
+    bits[LEVELS - 1] = bits_per_key_for(2.0 * quarter);
     bits
 }

@@ -8,7 +8,7 @@
 
 use super::Tree;
 use crate::compaction::OutputCutter;
-use crate::format::{FileKind, FileNum, file_path};
+use crate::format::{FileKind, FileNum, ValueKind, file_path};
 use crate::iter::{CompactionIter, KeptEntry, PacedIter};
 use crate::table::{FinishedTable, Table, TableBuilder, TableOptions};
 use crate::version::{FileMeta, TableFile};
@@ -78,9 +78,10 @@ impl Tree {
             if starts_user_key {
                 let output_bytes =
                     open.as_ref().map_or(0, |output| output.builder.estimated_bytes());
-                let cut = cutter
-                    .as_mut()
-                    .is_some_and(|cutter| cutter.cut_before(key.user_key, output_bytes));
+                let is_tombstone = key.kind() == Some(ValueKind::Delete);
+                let cut = cutter.as_mut().is_some_and(|cutter| {
+                    cutter.cut_before(key.user_key, output_bytes, is_tombstone)
+                });
                 if cut && let Some(output) = open.take() {
                     outputs.add(self.finish_output(output)?);
                 }

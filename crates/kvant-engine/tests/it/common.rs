@@ -1,6 +1,6 @@
 //! Simulated worlds that a seed reproduces, and settings small enough to exercise every mechanism.
 
-use kvant_engine::{Compression, Db, Options, Resources, SyncLevel, WriteBatch};
+use kvant_engine::{CompactionGoal, Compression, Db, Options, Resources, SyncLevel, WriteBatch};
 use kvant_env::rng::Rng;
 use kvant_env::testing::{DeterministicSpawner, MockClock, entropy_seed};
 use kvant_env::{Env, Fs};
@@ -88,6 +88,7 @@ pub(crate) fn random_options(rng: &mut Rng) -> Options {
     options.l0_slow_count = l0_compact_count + rng.below(3) as usize;
     options.l0_stop_count = options.l0_slow_count + 1 + rng.below(4) as usize;
     options.level_ratio = 2 + rng.below(9);
+    options.goal = [CompactionGoal::Space, CompactionGoal::Writes][rng.below(2) as usize];
     options.space_amplification_share = [0.1, 0.2, 0.5, 5.0][rng.below(4) as usize];
     options.compression = std::array::from_fn(|_| compressions[rng.below(3) as usize]);
     assert_eq!(options.problems(), Vec::<String>::new());

@@ -7,6 +7,7 @@ mod checkpoints;
 mod common;
 mod corruption;
 mod damage;
+mod deletes;
 mod events;
 mod faults;
 mod full_disk;

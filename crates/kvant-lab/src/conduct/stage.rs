@@ -32,7 +32,7 @@ const IDLE_WINDOW: Duration = Duration::from_millis(300);
 /// A subject that never rests, such as one that polls, is measured as it is.
 const IDLE_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Options of Kvant that decide about the bytes of a store.
-const STORE_OPTIONS: [&str; 3] = ["compression", "engine", "memory"];
+const STORE_OPTIONS: [&str; 4] = ["compaction", "compression", "engine", "memory"];
 
 /// The running subject, and the checkpoints of all.
 pub(super) struct Stage {

@@ -17,7 +17,7 @@ mod print;
 mod sources;
 mod table;
 
-use kvant_engine::{Compression, Options, SyncLevel};
+use kvant_engine::{CompactionGoal, Compression, Options, SyncLevel};
 use kvant_server::ServerConfig;
 use std::fmt;
 use std::path::PathBuf;
@@ -42,6 +42,7 @@ pub(crate) struct Settings {
     pub(crate) memory_bytes: u64,
     pub(crate) sync: SyncLevel,
     pub(crate) compression: Compression,
+    pub(crate) compaction: CompactionGoal,
     pub(crate) log_format: LogFormat,
 }
 
@@ -76,13 +77,14 @@ impl Settings {
             memory_bytes: 0,
             sync: SyncLevel::Always,
             compression: Compression::None,
+            compaction: CompactionGoal::default(),
             log_format: LogFormat::Text,
         }
     }
 
     /// The engine's options that follow from these settings.
     pub(crate) fn engine_options(&self) -> Options {
-        let mut options = Options::for_memory(self.memory_bytes);
+        let mut options = Options::for_goal(self.memory_bytes, self.compaction);
         options.sync = self.sync;
         options.value_bytes_max = self.server.value_bytes_max;
         options.compression.fill(self.compression);

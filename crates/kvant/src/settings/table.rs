@@ -7,7 +7,7 @@ use super::kind::{self, Kind};
 use super::{Engine, Host, LogFormat, Settings};
 use kvant_base::limits::MEMORY_BYTES_MIN;
 use kvant_base::{duration, size};
-use kvant_engine::Compression;
+use kvant_engine::{CompactionGoal, Compression};
 use kvant_server::{DispatchMode, Overload};
 
 pub(crate) struct Setting {
@@ -63,6 +63,8 @@ const OVERLOADS: &[(&str, Overload)] = &[
 ];
 const COMPRESSIONS: &[(&str, Compression)] =
     &[("none", Compression::None), ("lz4", Compression::Lz4), ("zstd", Compression::Zstd)];
+const COMPACTIONS: &[(&str, CompactionGoal)] =
+    &[("space", CompactionGoal::Space), ("writes", CompactionGoal::Writes)];
 const LOG_FORMATS: &[(&str, LogFormat)] = &[("text", LogFormat::Text), ("json", LogFormat::Json)];
 /// Most threads of a kind, as in [`kvant_server::ServerConfig::problems`].
 const THREAD_COUNT_MAX: usize = 1024;
@@ -323,6 +325,20 @@ pub(crate) static SETTINGS: &[Setting] = &[
                 already compressed. The engine `leveldb` has `none` and, by default, Snappy",
         apply: |s, text| {
             kind::choose("compression", COMPRESSIONS, text).map(|method| s.compression = method)
+        },
+    },
+    Setting {
+        name: "compaction",
+        kind: Kind::Choice(|| kind::words(COMPACTIONS)),
+        default: DefaultValue::Text("space"),
+        help: "What the engine `lsm` saves when it merges tables: disk space and time of reads \
+                (space), or bytes written to the disk (writes)",
+        cost: "`writes` flushes and merges less often: a fill writes half as many bytes or fewer, \
+                memtables take up to half of --memory, a read searches up to 16 tables more, and \
+                overwritten records may take up to 16 memtables of space beside an eighth to a \
+                quarter of the data",
+        apply: |s, text| {
+            kind::choose("compaction", COMPACTIONS, text).map(|goal| s.compaction = goal)
         },
     },
     Setting {

@@ -325,10 +325,14 @@ fn print_config_is_a_file_that_gives_the_same_settings() {
 #[test]
 fn the_engine_accepts_what_the_settings_accept() {
     for memory in ["64MiB", "128MiB", "1GiB", "1024GiB"] {
-        let config =
-            read_all(&[("memory", memory), ("compression", "zstd")], &[], None).expect("usable");
-        let options = config.settings.engine_options();
-        assert_eq!(options.problems(), Vec::<String>::new(), "{memory}");
-        assert!(options.compression.iter().all(|&method| method == Compression::Zstd));
+        for (compaction, goal) in
+            [("space", CompactionGoal::Space), ("writes", CompactionGoal::Writes)]
+        {
+            let flags = [("memory", memory), ("compression", "zstd"), ("compaction", compaction)];
+            let options = read_all(&flags, &[], None).expect("usable").settings.engine_options();
+            assert_eq!(options.problems(), Vec::<String>::new(), "{memory}, {compaction}");
+            assert_eq!(options.goal, goal);
+            assert!(options.compression.iter().all(|&method| method == Compression::Zstd));
+        }
     }
 }

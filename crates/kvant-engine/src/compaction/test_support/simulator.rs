@@ -260,7 +260,11 @@ impl Simulator {
         let mut last_key = None;
         for entry in entries {
             if last_key != Some(entry.key)
-                && cutter.cut_before(&entry.key.to_be_bytes(), output_bytes)
+                && cutter.cut_before(
+                    &entry.key.to_be_bytes(),
+                    output_bytes,
+                    entry.write == Write::Delete,
+                )
             {
                 outputs.push(Vec::new());
                 output_bytes = 0;
