@@ -335,8 +335,8 @@ pub(crate) static SETTINGS: &[Setting] = &[
                 (space), or bytes written to the disk (writes)",
         cost: "`writes` flushes and merges less often: a fill writes half as many bytes or fewer, \
                 memtables take up to half of --memory, a read searches up to 16 tables more, and \
-                overwritten records may take up to 16 memtables of space beside an eighth to a \
-                quarter of the data",
+                overwritten records may take up to 16 memtables of space beside a quarter of the \
+                data",
         apply: |s, text| {
             kind::choose("compaction", COMPACTIONS, text).map(|goal| s.compaction = goal)
         },
