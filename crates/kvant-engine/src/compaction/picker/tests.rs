@@ -128,6 +128,19 @@ fn level_0_tables_without_overlap_move_together() {
 }
 
 #[test]
+fn level_0_tables_above_the_same_table_are_merged_together() {
+    let tables = [
+        (0, table(14, "k", "m")),
+        (0, table(13, "g", "h")),
+        (0, table(12, "e", "f")),
+        (0, table(11, "a", "b")),
+        (6, of_bytes(1, "a", "i", 2000)),
+        (6, of_bytes(2, "l", "z", 2000)),
+    ];
+    assert_eq!(Case::new(&tables).picked(), "l0_count Merge 0[11, 12, 13] 6[1] -> 6, bottommost");
+}
+
+#[test]
 fn a_level_over_its_target_compacts_its_cheapest_table_and_neighbours_without_overlap() {
     let level_5 = |overlap: &str| {
         vec![
