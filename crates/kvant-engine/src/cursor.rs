@@ -61,6 +61,7 @@ impl InternalIterator for Box<dyn InternalIterator> {
     fn value(&self) -> &[u8] {
         (**self).value()
     }
+
     fn own_block(&self) -> Option<StoredBlock<'_>> {
         (**self).own_block()
     }
