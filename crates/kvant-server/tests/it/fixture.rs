@@ -10,7 +10,7 @@ use kvant_server::{Server, ServerConfig};
 use std::fmt::Display;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The wall clock of every test starts here.
 pub(crate) const WALL_MS: u64 = 1_800_000_000_000;
@@ -107,18 +107,25 @@ impl Fixture {
         self.client().request(method, target, body)
     }
 
-    /// Has `send` send `bytes` in all, and waits until the server has received them.
+    /// Has `send` send `bytes` in all, and waits until the server has received them. Nothing else
+    /// may be on its way.
     pub(crate) fn wait_for_receipt(&self, bytes: u64, send: impl FnOnce()) {
         let received_bytes = || {
             let stats = self.request("GET", "/v0/stats", b"").json();
             stats["server"]["received_bytes"].as_u64().unwrap()
         };
-        let before = received_bytes();
-        let request_bytes = received_bytes() - before;
         // Each request for the statistics adds to them.
-        let mut wanted = before + 2 * request_bytes + bytes;
+        let request_bytes = "GET /v0/stats HTTP/1.1\r\nHost: x\r\n\r\n".len() as u64;
+        let mut wanted = received_bytes() + request_bytes + bytes;
+        let start = Instant::now();
         send();
-        while received_bytes() < wanted {
+        loop {
+            let received = received_bytes();
+            if received >= wanted {
+                return;
+            }
+            let waited = start.elapsed();
+            assert!(waited < Duration::from_secs(60), "{received} of {wanted} bytes received");
             wanted += request_bytes;
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -219,8 +219,8 @@ fn memory_of_buffered_heads_is_reserved() {
 fn a_head_that_finds_no_memory_is_503() {
     let fixture = Fixture::new();
     let mut began = fixture.client();
-    began.send(unfinished_head(1));
-    fixture.wait_for_receipt(0, || {});
+    let head = unfinished_head(1);
+    fixture.wait_for_receipt(head.len() as u64, || began.send(&head));
     let taken = fixture.memory.reserve(Consumer::Connections, 127 << 20);
     let mut plain = fixture.client();
     plain.assert_goes_on();
