@@ -1,8 +1,8 @@
 //! Appends records to one log file.
 //!
 //! Invariants:
-//! 1. every record is written by one `write_parts_at` call: a group is in the file completely, or
-//!    its tail is missing;
+//! 1. every record is written by one call: a group is in the file completely, or its tail is
+//!    missing;
 //! 2. after a failed append nothing is written until [`WalWriter::rollback`] has truncated the file
 //!    to the end of its last complete record;
 //! 3. no space is preallocated: the length of the file is the end of its records.
@@ -12,9 +12,13 @@ use crate::format::{FileNum, SeqNum};
 use kvant_base::checksum::crc32c_masked;
 use kvant_base::{Error, ErrorKind, Result, limits};
 use kvant_env::File;
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Records of at most this length are copied into one buffer: for such, the copy costs less than
+/// having the system gather the parts.
+const COPIED_BYTES_MAX: usize = 16 << 10;
 
 /// Appends to one log file.
 pub(crate) struct WalWriter {
@@ -25,6 +29,8 @@ pub(crate) struct WalWriter {
     end_bytes: u64,
     /// Whether the remains of a failed append have not been truncated yet.
     torn: bool,
+    /// The memory of copied records.
+    copy: Vec<u8>,
 }
 
 impl WalWriter {
@@ -43,6 +49,7 @@ impl WalWriter {
             file_num,
             end_bytes: FILE_HEADER_BYTES as u64,
             torn: false,
+            copy: Vec::new(),
         })
     }
 
@@ -81,15 +88,25 @@ impl WalWriter {
         assert!(header.is_within_limits(self.end_bytes), "readers reject {header:?}");
 
         let encoded = header.encode(self.file_num, self.end_bytes);
-        let header_part = std::iter::once(IoSlice::new(&encoded));
-        let payload = payload_parts.iter().map(|part| IoSlice::new(part));
-        let mut parts: Vec<IoSlice<'_>> = header_part.chain(payload).collect();
-        self.file.write_parts_at(&mut parts, self.end_bytes).map_err(|e| {
+        self.write(&encoded, payload_parts).map_err(|e| {
             self.torn = true;
             Error::io("append to", &self.path, e)
         })?;
         self.end_bytes += header.record_bytes();
         Ok(self.end_bytes)
+    }
+
+    /// Writes a record behind the last one.
+    fn write(&mut self, header: &[u8], payload_parts: &[&[u8]]) -> io::Result<()> {
+        let bytes = header.len() + payload_parts.iter().map(|part| part.len()).sum::<usize>();
+        if bytes <= COPIED_BYTES_MAX {
+            self.copy.clear();
+            self.copy.extend_from_slice(header);
+            payload_parts.iter().for_each(|part| self.copy.extend_from_slice(part));
+            return self.file.write_all_at(&self.copy, self.end_bytes);
+        }
+        let parts = std::iter::once(&header).chain(payload_parts).map(|part| IoSlice::new(part));
+        self.file.write_parts_at(&mut parts.collect::<Vec<_>>(), self.end_bytes)
     }
 
     /// Truncates what a failed append left. Does nothing after a successful one.
