@@ -42,8 +42,25 @@ pub trait File: Send + Sync {
     /// system cannot reserve space. After an error the length is unchanged. Must not be called
     /// while another thread extends the file.
     fn allocate(&self, len_bytes: u64) -> io::Result<()>;
+    /// Reserves space for the first `len_bytes` and maps them. `None`: there is no space, or the
+    /// backend maps no files; the length is then unchanged. Must not be called while another thread
+    /// extends the file.
+    fn map(&self, _len_bytes: u64) -> Option<Box<dyn MappedFile>> {
+        None
+    }
     /// The current length.
     fn len_bytes(&self) -> io::Result<u64>;
+}
+
+/// The start of a file in memory. What is written there is in the file at once, as by
+/// [`File::write_all_at`], without a system call. It must end before the file is shortened.
+pub trait MappedFile: Send {
+    /// The length.
+    fn len_bytes(&self) -> u64;
+    /// Writes `bytes` at `offset_bytes`, which grows from call to call; both end within the
+    /// mapping. After an error any part of them may have been written, and the mapping must not be
+    /// used again.
+    fn write(&mut self, bytes: &[u8], offset_bytes: u64) -> io::Result<()>;
 }
 
 /// A file in a directory listing.

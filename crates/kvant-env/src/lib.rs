@@ -45,7 +45,7 @@ pub mod testing;
 use std::sync::Arc;
 
 pub use clock::Clock;
-pub use fs::{DirEntry, File, FileLock, Fs};
+pub use fs::{DirEntry, File, FileLock, Fs, MappedFile};
 pub use spawner::{Signal, Spawner, Step, Task, TaskHandle};
 
 /// The environment that components receive. Clones share everything.

@@ -13,7 +13,7 @@
 //!
 //! Threads: any. Files are read and written at explicit offsets and have no cursor.
 
-use crate::fs::{DirEntry, File, FileLock, Fs};
+use crate::fs::{DirEntry, File, FileLock, Fs, MappedFile};
 use kvant_base::wait::{self, WaitKind};
 use mode::{DIR_MODE, FILE_MODE};
 use rustix::fs::FallocateFlags;
@@ -28,6 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 mod lock;
+mod mapped_file;
 mod memory;
 mod mode;
 mod slice;
@@ -177,6 +178,21 @@ impl File for PosixFile {
             self.file.set_len(len_bytes_before)?;
         }
         outcome
+    }
+
+    fn map(&self, len_bytes: u64) -> Option<Box<dyn MappedFile>> {
+        let _waiting = wait::begin(WaitKind::Io, "fallocate");
+        let len_bytes_before = self.len_bytes().ok()?;
+        let mapped =
+            fallocate(&self.file, len_bytes).and_then(|()| mapped_file::map(&self.file, len_bytes));
+        match mapped {
+            Ok(mapped) => Some(Box::new(mapped)),
+            Err(_unsupported_or_full) => {
+                // What could not be given back is taken by writes to this file.
+                let _kept = self.file.set_len(len_bytes_before);
+                None
+            }
+        }
     }
 
     fn len_bytes(&self) -> io::Result<u64> {

@@ -12,13 +12,14 @@ use crate::context::last_failure::LastFailure;
 use crate::context::{Context, TaskName};
 use crate::format::{FileKind, FileNum, SeqNum, file_path};
 use crate::memtable::MemtableWriter;
+use crate::options::SyncLevel;
 use crate::tree::Tree;
 use crate::tree::view::{is_full, new_memtable};
 use crate::wal::{PreviousWal, WalWriter};
 use kvant_base::lock::NamedMutex;
 use kvant_base::log::Level;
 use kvant_base::{Error, ErrorKind, Result};
-use kvant_env::File;
+use kvant_env::{File, MappedFile};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,6 +28,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const SPACE_CHECK_BYTES: u64 = 1 << 20;
 /// More than the header of a log or of a record takes.
 const HEADER_BYTES_MAX: u64 = 64;
+/// Least room of the disk, in logs, with which a log is reserved ahead.
+const MAPPED_ROOM_LOGS: u64 = 8;
 /// Largest active memtable on a full disk, in memtables: with the sealed ones it stays below half
 /// of the memory.
 const FULL_DISK_MEMTABLES_MAX: u64 = 4;
@@ -79,6 +82,25 @@ struct PreparedLog {
     num: FileNum,
     path: PathBuf,
     file: Arc<dyn File>,
+    mapped: Option<Box<dyn MappedFile>>,
+}
+
+/// Reserves and maps what the log of a memtable usually takes, unless the disk has little room
+/// besides `working_bytes`. At [`SyncLevel::Always`] nothing is mapped: a system call is a small
+/// part of what a write waits for there.
+pub(crate) fn map_log(
+    context: &Context,
+    file: &dyn File,
+    working_bytes: u64,
+) -> Option<Box<dyn MappedFile>> {
+    let Context { env, dir, options, .. } = context;
+    if options.sync == SyncLevel::Always {
+        return None;
+    }
+    let log_bytes = options.memtable_bytes;
+    let wanted_bytes = working_bytes.saturating_add(log_bytes.saturating_mul(MAPPED_ROOM_LOGS));
+    let available_bytes = env.fs.available_bytes(dir).ok()?;
+    (available_bytes >= wanted_bytes).then(|| file.map(log_bytes)).flatten()
 }
 
 impl Log {
@@ -139,7 +161,12 @@ impl LogEnv {
         let path = file_path(dir, FileKind::Wal, num);
         let file = env.fs.create(&path).map_err(|source| Error::io("create", &path, source))?;
         self.context.sync_dir()?;
-        Ok(PreparedLog { num, path, file })
+        let mapped = if self.context.is_closing() || self.admission.space.is_full() {
+            None
+        } else {
+            map_log(&self.context, &*file, self.admission.working_bytes())
+        };
+        Ok(PreparedLog { num, path, file, mapped })
     }
 
     /// Seals the active memtable, and continues in a new one and a new log file.
@@ -161,7 +188,7 @@ impl LogEnv {
         drop(prepared);
         let log = taken?;
         let previous = writer.wal.as_ref().map(WalWriter::as_previous).or(writer.previous);
-        let wal = match WalWriter::start(Arc::clone(&log.file), &log.path, log.num, previous) {
+        let mut wal = match WalWriter::start(Arc::clone(&log.file), &log.path, log.num, previous) {
             Ok(wal) => wal,
             Err(error) => {
                 // The file may hold half a header, which a later attempt overwrites. The manifest
@@ -172,8 +199,9 @@ impl LogEnv {
         };
         let written_bytes = wal.end_bytes();
         self.counters.wal_bytes.fetch_add(written_bytes, Ordering::Relaxed);
+        let PreparedLog { num, path, file, mapped } = log;
+        wal.map(mapped);
         writer.wal = Some(wal);
-        let PreparedLog { num, path, file } = log;
         if self.sync.add_file(LogFile { num, path, file, written_bytes, synced_bytes: 0 }) {
             self.wake_sync();
         }
@@ -274,12 +302,23 @@ impl LogEnv {
         })
     }
 
-    /// Appends a record of what is durable, for the next recovery. No write relies on it.
+    /// Appends a record of what is durable, for the next recovery, and gives unused space back. No
+    /// write relies on either.
     pub(crate) fn write_closing_record(&self, leader: &mut Leader<LogWriter>) {
         let (next_seq, synced_bytes) = (leader.next_seq, self.sync.current_synced_bytes());
+        if let Some(PreparedLog { file, mapped, .. }) = &mut *self.prepared.lock()
+            && mapped.take().is_some()
+            && let Err(error) = file.set_len(0)
+        {
+            self.context.log.event(Level::Warn, "log_not_cut", &[("error", &error)]);
+        }
         let Some(wal) = &mut leader.writer.wal else { return };
         let written = wal.append(next_seq, 0, &[], synced_bytes);
-        if let Err(error) = written.or_else(|error| wal.rollback().and(Err(error))) {
+        let closed = match written {
+            Ok(_end_bytes) => wal.give_back(),
+            Err(error) => wal.rollback().and(Err(error)),
+        };
+        if let Err(error) = closed {
             self.context.log.event(Level::Warn, "log_not_closed", &[("error", &error)]);
         }
     }

@@ -27,7 +27,7 @@ use super::directory::{Created, create_dir, lock};
 use super::inventory::open_table;
 use super::replay::Replay;
 use crate::commit::admission::Admission;
-use crate::commit::log::{LogEnv, LogWriter};
+use crate::commit::log::{LogEnv, LogWriter, map_log};
 use crate::commit::pipeline::Pipeline;
 use crate::commit::sync::{LogFile, LogSync};
 use crate::context::Context;
@@ -159,8 +159,9 @@ fn next_file_num(files: &[Listed], manifest: &RecoveredManifest) -> u64 {
     seen.max(manifest.state.next_file_num.0).max(1)
 }
 
-/// Cuts torn ends off, makes the replayed logs durable unless the level promises nothing, and hands
-/// them to the log sync. Returns the end of the history, which the header of the next log names.
+/// Cuts torn and unused ends off, makes the replayed logs durable unless the level promises
+/// nothing, and hands them to the log sync. Returns the end of the history, which the header of the
+/// next log names.
 fn hand_to_sync(
     context: &Context,
     wals: &[RecoveredWal],
@@ -172,7 +173,7 @@ fn hand_to_sync(
         let (num, written_bytes) = (wal.file_num, wal.end.good_bytes);
         let path = file_path(&context.dir, FileKind::Wal, num);
         let file = context.env.fs.open_writable(&path).map_err(|e| Error::io("open", &path, e))?;
-        if wal.end.discarded_bytes > 0 {
+        if wal.end.discarded_bytes + wal.end.unused_bytes > 0 {
             file.set_len(written_bytes).map_err(|e| Error::io("cut", &path, e))?;
         }
         previous = Some(PreviousWal { file_num: num, final_bytes: written_bytes });
@@ -197,7 +198,9 @@ fn start_wal(
     let file = env.fs.create(&path).map_err(|e| Error::io("create", &path, e))?;
     let start = || {
         env.fs.sync_dir(dir).map_err(|e| Error::io("sync", dir, e))?;
-        let wal = WalWriter::start(Arc::clone(&file), &path, num, previous)?;
+        let mapped = map_log(context, &*file, 0);
+        let mut wal = WalWriter::start(Arc::clone(&file), &path, num, previous)?;
+        wal.map(mapped);
         // The manifest will record the synced bytes. At `os` the logs before this one may not be
         // synced, and a log with synced bytes claims that they are.
         if context.options.sync == SyncLevel::Os {

@@ -58,12 +58,14 @@ pub(crate) struct WalEnd {
     pub(crate) good_bytes: u64,
     /// Bytes after `good_bytes`, which are discarded.
     pub(crate) discarded_bytes: u64,
+    /// Zeros at the end of the file: space that was reserved and not used.
+    pub(crate) unused_bytes: u64,
     pub(crate) reason: WalEndReason,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WalEndReason {
-    /// The file ends after a valid record, or after its header.
+    /// The file ends after a valid record, or after its header, or has only zeros there.
     Clean,
     /// An invalid record that was not known to be synced follows.
     Torn(&'static str),
@@ -143,8 +145,11 @@ impl WalReader {
         self.previous
     }
 
-    pub(crate) fn len_bytes(&self) -> u64 {
-        self.window.len_bytes()
+    /// The end of a log of which nothing is replayed.
+    pub(super) fn end_unread(&mut self, reason: WalEndReason) -> Result<WalEnd> {
+        let discarded_bytes = self.window.contents_end(0)?;
+        let unused_bytes = self.window.len_bytes() - discarded_bytes;
+        Ok(WalEnd { good_bytes: 0, discarded_bytes, unused_bytes, reason })
     }
 
     /// How the log ended, once [`WalReader::next`] has returned `None`.
@@ -162,7 +167,7 @@ impl WalReader {
         }
         let offset_bytes = self.good_bytes;
         if offset_bytes == self.window.len_bytes() {
-            self.finish(WalEndReason::Clean)?;
+            self.finish(WalEndReason::Clean, offset_bytes)?;
             return Ok(None);
         }
         let (header, payload) = match self.read_record(offset_bytes)? {
@@ -244,13 +249,18 @@ impl WalReader {
     /// Ends the log before `fault`, unless it lies before an offset that a later record states to
     /// be synced.
     fn finish_torn(&mut self, fault: RecordFault) -> Result<()> {
+        let contents_bytes = self.window.contents_end(self.good_bytes)?;
+        if contents_bytes == self.good_bytes && self.window.len_bytes() > 0 {
+            return self.finish(WalEndReason::Clean, contents_bytes);
+        }
         let later = self.window.scan_headers(self.file_num, fault.resume_bytes)?;
         self.synced_bytes = self.synced_bytes.max(later.synced_bytes);
-        self.finish(WalEndReason::Torn(fault.what))
+        self.finish(WalEndReason::Torn(fault.what), contents_bytes)
     }
 
-    /// Ends the log at `good_bytes`, unless more is known to be synced.
-    fn finish(&mut self, reason: WalEndReason) -> Result<()> {
+    /// Ends the log at `good_bytes`, unless more is known to be synced. Behind `contents_bytes`
+    /// there are only zeros.
+    fn finish(&mut self, reason: WalEndReason, contents_bytes: u64) -> Result<()> {
         let (good_bytes, synced_bytes) = (self.good_bytes, self.synced_bytes);
         if good_bytes < synced_bytes {
             let what = match reason {
@@ -261,8 +271,9 @@ impl WalReader {
                 format!("{what}, though the log is known to be synced up to byte {synced_bytes}");
             return Err(Error::corruption(self.path(), good_bytes, what));
         }
-        let discarded_bytes = self.window.len_bytes() - good_bytes;
-        self.end = Some(WalEnd { good_bytes, discarded_bytes, reason });
+        let discarded_bytes = contents_bytes - good_bytes;
+        let unused_bytes = self.window.len_bytes() - contents_bytes;
+        self.end = Some(WalEnd { good_bytes, discarded_bytes, unused_bytes, reason });
         Ok(())
     }
 }

@@ -153,8 +153,7 @@ impl<'a> LogChain<'a> {
                     let what = format!("{what}, though it is known to be synced");
                     return Err(Error::corruption(reader.path(), 0, what));
                 }
-                let (discarded_bytes, reason) = (reader.len_bytes(), WalEndReason::Torn(what));
-                WalEnd { good_bytes: 0, discarded_bytes, reason }
+                reader.end_unread(WalEndReason::Torn(what))?
             };
             self.recovered.push(RecoveredWal { file_num, record_count, end });
         }

@@ -78,6 +78,22 @@ impl Window {
         })
     }
 
+    /// The end of the last byte from `offset_bytes` on that is not zero; `offset_bytes` if all are.
+    pub(super) fn contents_end(&mut self, mut offset_bytes: u64) -> Result<u64> {
+        let mut end_bytes = offset_bytes;
+        while offset_bytes < self.len_bytes {
+            let range = self.fill(offset_bytes, WINDOW_BYTES)?;
+            let bytes = &self.buffer[range];
+            // Many bytes at a time; most of a reserved part is zero.
+            if bytes.iter().fold(0, |all, byte| all | byte) != 0 {
+                let last = bytes.iter().rposition(|&byte| byte != 0).unwrap_or_default();
+                end_bytes = offset_bytes + last as u64 + 1;
+            }
+            offset_bytes += bytes.len() as u64;
+        }
+        Ok(end_bytes)
+    }
+
     /// Searches for record headers from `from_bytes` on, at every offset. A valid header counts
     /// even if its payload is damaged; the search continues after that payload.
     pub(super) fn scan_headers(

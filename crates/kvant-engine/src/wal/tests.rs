@@ -95,7 +95,12 @@ fn the_documented_example_is_written_and_read() {
     assert_eq!(keys, [(100, b"apple".to_vec()), (101, b"fig".to_vec()), (102, b"kiwi".to_vec())]);
     assert_eq!(
         reader.end().unwrap(),
-        WalEnd { good_bytes: 184, discarded_bytes: 0, reason: WalEndReason::Clean }
+        WalEnd {
+            good_bytes: 184,
+            discarded_bytes: 0,
+            unused_bytes: 0,
+            reason: WalEndReason::Clean
+        }
     );
     assert_eq!(next_seq, Some(SeqNum(103)));
 }
@@ -124,6 +129,51 @@ fn rollback_truncates_a_failed_append_and_its_sequence_numbers_are_reused() {
     let (payloads, end) = read_back(&fs, 1);
     assert_eq!(payloads, [b"one", b"two"]);
     assert_eq!((end.good_bytes, end.reason), (writer.end_bytes(), WalEndReason::Clean));
+}
+
+#[test]
+fn records_are_read_however_they_were_written_and_reserved_space_is_not_discarded() {
+    const MAPPED_BYTES: u64 = 20_000;
+    let fs = memory_fs();
+    let mut writer = create(&fs, 1, None);
+    writer.map(fs.open_writable(&path_of(1)).unwrap().map(MAPPED_BYTES));
+    let mut payloads = Vec::new();
+    // The long one is written by a call; so are those behind the mapping.
+    for bytes in [100, 9_000, 2_000, 100, 8_000, 5_000, 7] {
+        payloads.push(vec![bytes as u8; bytes]);
+        let file_bytes = fs.contents(&path_of(1)).unwrap().len() as u64;
+        assert_eq!(file_bytes, writer.end_bytes().max(MAPPED_BYTES));
+        writer
+            .append(SeqNum(payloads.len() as u64), 1, &[&payloads[payloads.len() - 1]], 0)
+            .unwrap();
+        let (found, end) = read_back(&fs, 1);
+        assert_eq!(found, payloads);
+        let unused_bytes = MAPPED_BYTES.saturating_sub(writer.end_bytes());
+        let (good_bytes, reason) = (writer.end_bytes(), WalEndReason::Clean);
+        assert_eq!(end, WalEnd { good_bytes, discarded_bytes: 0, unused_bytes, reason });
+    }
+    assert!(writer.end_bytes() > MAPPED_BYTES);
+}
+
+#[test]
+fn unused_space_is_given_back_and_after_a_failed_write_nothing_is_mapped() {
+    let fs = faulty_fs();
+    for is_write_failing in [false, true] {
+        let mut writer = create(&fs, 1, None);
+        writer.map(fs.open_writable(&path_of(1)).unwrap().map(10_000));
+        writer.append(SeqNum(1), 1, &[b"one"], 0).unwrap();
+        if is_write_failing {
+            fs.fail_next(FaultOp::Write, ".wal", io::ErrorKind::Other, 1);
+            writer.append(SeqNum(2), 1, &[b"lost"], 0).unwrap_err();
+            writer.rollback().unwrap();
+        } else {
+            writer.give_back().unwrap();
+        }
+        assert_eq!(fs.contents(&path_of(1)).unwrap().len() as u64, writer.end_bytes());
+        writer.append(SeqNum(2), 1, &[b"two"], 0).unwrap();
+        assert_eq!(fs.contents(&path_of(1)).unwrap().len() as u64, writer.end_bytes());
+        assert_eq!(read_back(&fs, 1).0, [b"one", b"two"]);
+    }
 }
 
 #[test]

@@ -5,20 +5,20 @@
 //!    missing;
 //! 2. after a failed append nothing is written until [`WalWriter::rollback`] has truncated the file
 //!    to the end of its last complete record;
-//! 3. no space is preallocated: the length of the file is the end of its records.
+//! 3. behind the records a file is zero, or ends: [`WalWriter::map`] may have reserved space.
 
 use super::layout::{FILE_HEADER_BYTES, FileHeader, PreviousWal, RecordHeader};
 use crate::format::{FileNum, SeqNum};
 use kvant_base::checksum::crc32c_masked;
 use kvant_base::{Error, ErrorKind, Result, limits};
-use kvant_env::File;
+use kvant_env::{File, MappedFile};
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Records of at most this length are copied into one buffer: for such, the copy costs less than
-/// having the system gather the parts.
-const COPIED_BYTES_MAX: usize = 16 << 10;
+/// Records of at most this length are copied into one buffer, and into the mapped file if there is
+/// room: longer ones cost less by a system call.
+const COPIED_BYTES_MAX: usize = 8 << 10;
 
 /// Appends to one log file.
 pub(crate) struct WalWriter {
@@ -31,6 +31,8 @@ pub(crate) struct WalWriter {
     torn: bool,
     /// The memory of copied records.
     copy: Vec<u8>,
+    /// The start of the file.
+    mapped: Option<Box<dyn MappedFile>>,
 }
 
 impl WalWriter {
@@ -50,7 +52,13 @@ impl WalWriter {
             end_bytes: FILE_HEADER_BYTES as u64,
             torn: false,
             copy: Vec::new(),
+            mapped: None,
         })
+    }
+
+    /// Writes short records to `mapped`, a mapping of the file, as far as that goes.
+    pub(crate) fn map(&mut self, mapped: Option<Box<dyn MappedFile>>) {
+        self.mapped = mapped;
     }
 
     /// Appends one commit group, whose payload is the concatenation of `payload_parts`, and returns
@@ -103,7 +111,12 @@ impl WalWriter {
             self.copy.clear();
             self.copy.extend_from_slice(header);
             payload_parts.iter().for_each(|part| self.copy.extend_from_slice(part));
-            return self.file.write_all_at(&self.copy, self.end_bytes);
+            return match &mut self.mapped {
+                Some(mapped) if self.end_bytes + bytes as u64 <= mapped.len_bytes() => {
+                    mapped.write(&self.copy, self.end_bytes)
+                }
+                _ => self.file.write_all_at(&self.copy, self.end_bytes),
+            };
         }
         let parts = std::iter::once(&header).chain(payload_parts).map(|part| IoSlice::new(part));
         self.file.write_parts_at(&mut parts.collect::<Vec<_>>(), self.end_bytes)
@@ -116,12 +129,23 @@ impl WalWriter {
     /// succeeds.
     pub(crate) fn rollback(&mut self) -> Result<()> {
         if self.torn {
-            self.file
-                .set_len(self.end_bytes)
-                .map_err(|e| Error::io("truncate a failed write", &self.path, e))?;
+            self.cut().map_err(|e| Error::io("truncate a failed write", &self.path, e))?;
             self.torn = false;
         }
         Ok(())
+    }
+
+    /// Gives space back that the records did not need. Records may follow.
+    pub(crate) fn give_back(&mut self) -> Result<()> {
+        match self.mapped {
+            Some(_) => self.cut().map_err(|e| Error::io("truncate", &self.path, e)),
+            None => Ok(()),
+        }
+    }
+
+    fn cut(&mut self) -> io::Result<()> {
+        self.mapped = None;
+        self.file.set_len(self.end_bytes)
     }
 
     /// End of the last complete record.

@@ -47,6 +47,37 @@ fn logs_do_not_accumulate_over_restarts_that_never_fill_a_memtable() {
     assert_eq!(all_records(&db).expect("read").len(), 20);
 }
 
+/// Space that logs had reserved ahead is neither reported as lost nor left behind.
+#[test]
+fn reserved_space_of_logs_is_no_loss_after_a_kill_and_is_given_back_by_a_close() {
+    let disk = FaultyFs::new(1);
+    let options = small_options(SyncLevel::Os);
+    let log_bytes = |disk: &FaultyFs| {
+        let logs = disk
+            .files()
+            .into_iter()
+            .filter(|(path, _)| path.extension().is_some_and(|extension| extension == "wal"));
+        logs.map(|(_, bytes)| bytes).collect::<Vec<_>>()
+    };
+    let killed = world(&disk);
+    let db = killed.open(&options);
+    killed.spawner.run_until_idle();
+    for number in 0..100 {
+        db.put(format!("key{number:03}").as_bytes(), &[7; 500], None).expect("written");
+    }
+    assert!(log_bytes(&disk).iter().any(|&bytes| bytes >= options.memtable_bytes), "reserved");
+    kill(&killed, &disk, db);
+
+    let world = world(&disk);
+    let db = world.open(&options);
+    assert_eq!(db.stats().recovery.discarded_bytes, 0);
+    assert_eq!(all_records(&db).expect("read").len(), 100);
+    world.spawner.run_until_idle();
+    db.close().expect("closed");
+    let left = log_bytes(&disk);
+    assert!(left.iter().sum::<u64>() < options.memtable_bytes, "{left:?}");
+}
+
 #[test]
 fn restarts_without_writes_leave_no_logs_and_no_tables() {
     let disk = FaultyFs::new(1);

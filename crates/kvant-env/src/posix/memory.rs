@@ -121,7 +121,7 @@ impl Drop for Mapping {
     }
 }
 
-fn page_bytes() -> usize {
+pub(super) fn page_bytes() -> usize {
     // Not rustix, which reads a part of the program's image that Valgrind does not map.
     // SAFETY: the call reads a constant of the system.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };

@@ -97,9 +97,14 @@ fn check(log: &Written, image: &[u8], known_bytes: u64, case: &str) {
         Ok((found, end)) => {
             assert!(!corrupt, "{case}: {end:?}, but corruption at {good_bytes} should be found");
             assert_eq!(end.good_bytes, good_bytes as u64, "{case}: {end:?}");
-            assert_eq!(end.good_bytes + end.discarded_bytes, image.len() as u64, "{case}: {end:?}");
-            let clean = good_bytes > 0 && good_bytes == image.len();
-            assert_eq!(end.reason == WalEndReason::Clean, clean, "{case}: {end:?}");
+            // Zeros at the end are space that was reserved and not used.
+            let rest = &image[good_bytes..];
+            let discarded = rest.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+            let unused = rest.len() - discarded;
+            let ends = (end.discarded_bytes, end.unused_bytes);
+            assert_eq!(ends, (discarded as u64, unused as u64), "{case}: {end:?}");
+            let is_clean = discarded == 0 && !image.is_empty();
+            assert_eq!(end.reason == WalEndReason::Clean, is_clean, "{case}: {end:?}");
             let expected = log
                 .records
                 .iter()

@@ -5,7 +5,7 @@ use super::disk::{Disk, InodeCell, SyncTarget};
 use super::faults::FaultOp;
 use super::inode::Edit;
 use super::tree::{self, Change, DirId, Tree};
-use crate::fs::{DirEntry, File, FileLock, Fs};
+use crate::fs::{DirEntry, File, FileLock, Fs, MappedFile};
 use kvant_base::lock::{NamedGuard, NamedMutex};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -153,6 +153,7 @@ enum Access {
     ReadWrite,
 }
 
+#[derive(Clone)]
 struct FaultyFile {
     fs: FaultyFs,
     inode: Arc<InodeCell>,
@@ -232,9 +233,30 @@ impl File for FaultyFile {
         self.resize(FaultOp::Allocate, Edit::Extend(len_bytes))
     }
 
+    fn map(&self, len_bytes: u64) -> Option<Box<dyn MappedFile>> {
+        self.allocate(len_bytes).ok()?;
+        Some(Box::new(FaultyMapping { file: self.clone(), len_bytes }))
+    }
+
     fn len_bytes(&self) -> io::Result<u64> {
         self.fs.disk.lock().check_power()?;
         Ok(self.inode.lock().len_bytes())
+    }
+}
+
+/// The start of a file, of which each write is as any other.
+struct FaultyMapping {
+    file: FaultyFile,
+    len_bytes: u64,
+}
+
+impl MappedFile for FaultyMapping {
+    fn len_bytes(&self) -> u64 {
+        self.len_bytes
+    }
+
+    fn write(&mut self, bytes: &[u8], offset_bytes: u64) -> io::Result<()> {
+        self.file.write_all_at(bytes, offset_bytes)
     }
 }
 
