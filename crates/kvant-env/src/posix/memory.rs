@@ -4,17 +4,17 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
-/// Limits the freed memory that the C library keeps. It then maps each very long buffer separately
-/// and returns it to the system when freed. By default its threshold adapts to freed buffers, and
-/// it keeps tens of MiB.
+/// Limits the freed memory that the C library keeps. It then maps each long buffer separately and
+/// returns it to the system when freed. By default its threshold adapts to freed buffers, and it
+/// keeps tens of MiB.
 pub fn keep_little_freed_memory() {
     #[cfg(target_env = "gnu")]
     {
         /// Freed memory kept at the end of a heap.
         const KEPT_BYTES: libc::c_int = 2 << 20;
-        /// Buffers of at least this length are mapped. A block in a mapping of its own costs three
-        /// times a read from the page cache: each of its pages is zeroed and mapped anew.
-        const MAPPED_BYTES_MIN: libc::c_int = 1 << 20;
+        /// Buffers of at least this length are mapped: longer than those of most ranges, shorter
+        /// than the blocks of most long values.
+        const MAPPED_BYTES_MIN: libc::c_int = 96 << 10;
         /// Half of the mappings that Linux allows a process.
         const MAPPED_COUNT_MAX: libc::c_int = 32 << 10;
         for (parameter, value) in [
