@@ -50,6 +50,8 @@ const RESERVE_SHIFT: u32 = 4;
 
 pub(crate) struct Cache<V> {
     memory: Arc<MemoryBudget>,
+    /// Receives evicted blocks that no reader has.
+    evicted: Box<dyn Fn(V) + Send + Sync>,
     shards: Box<[PaddedShard<V>]>,
     used_bytes: AtomicU64,
     /// The shard of the next eviction.
@@ -61,13 +63,18 @@ pub(crate) struct Cache<V> {
 struct PaddedShard<V>(NamedMutex<Shard<V>>);
 
 impl<V> Cache<V> {
-    pub(crate) fn new(memory: Arc<MemoryBudget>) -> Arc<Cache<V>> {
+    /// An empty cache. `evicted` receives evicted blocks that no reader has.
+    pub(crate) fn new(
+        memory: Arc<MemoryBudget>,
+        evicted: impl Fn(V) + Send + Sync + 'static,
+    ) -> Arc<Cache<V>> {
         let wanted = usize::try_from(memory.limit_bytes() / SHARD_BYTES).unwrap_or(SHARD_COUNT_MAX);
         let shard_count = wanted.clamp(SHARD_COUNT_MIN, SHARD_COUNT_MAX).next_power_of_two();
         let shards =
             (0..shard_count).map(|_| PaddedShard(NamedMutex::new("block cache", Shard::new())));
         Arc::new(Cache {
             memory,
+            evicted: Box::new(evicted),
             shards: shards.collect(),
             used_bytes: AtomicU64::new(0),
             hand: AtomicUsize::new(0),
@@ -122,8 +129,10 @@ impl<V> Cache<V> {
                 Some((block, bytes)) => {
                     self.uncharge(bytes);
                     empty_shards = 0;
-                    // Freed outside the lock, as freeing may be slow.
-                    drop(block);
+                    // Outside the lock, as freeing may be slow.
+                    if let Some(block) = Arc::into_inner(block) {
+                        (self.evicted)(block);
+                    }
                 }
                 None => empty_shards += 1,
             }

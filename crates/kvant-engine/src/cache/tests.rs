@@ -9,7 +9,7 @@ fn key(file_num: u64, block: u64) -> BlockKey {
 
 fn new_cache() -> (Arc<MemoryBudget>, Arc<Cache<u64>>) {
     let memory = MemoryBudget::new(LIMIT_BYTES);
-    (Arc::clone(&memory), Cache::new(memory))
+    (Arc::clone(&memory), Cache::new(memory, drop))
 }
 
 fn insert(cache: &Cache<u64>, key: BlockKey) {
@@ -169,4 +169,19 @@ fn concurrent_use_keeps_the_sums_consistent() {
     assert_eq!(stats.used_bytes, stats.entry_count * (BLOCK_BYTES as u64 + ENTRY_OVERHEAD_BYTES));
     assert_eq!(stats.used_bytes, memory.used_bytes(Consumer::BlockCache));
     assert_eq!(stats.hit_count + stats.miss_count, 80_000);
+}
+
+#[test]
+fn evicted_blocks_that_nobody_reads_are_handed_over() {
+    let memory = MemoryBudget::new(LIMIT_BYTES);
+    let (sender, evicted) = std::sync::mpsc::channel();
+    let cache = Cache::new(memory, move |block| sender.send(block).expect("received"));
+    let held = cache.insert(key(1, 0), Arc::new(0), BLOCK_BYTES, Admission::Probation, None);
+    for number in 1..10_000 {
+        insert(&cache, key(1, number));
+    }
+    assert_eq!(cache.get(key(1, 0)), None, "evicted");
+    let handed_over: Vec<u64> = evicted.try_iter().collect();
+    assert_eq!(handed_over.len() as u64 + 1, cache.stats().evicted_count);
+    assert!(!handed_over.contains(&held), "a reader has it");
 }

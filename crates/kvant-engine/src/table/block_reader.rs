@@ -125,6 +125,9 @@ impl BlockReader {
         if !(1..=SPARE_BYTES_MAX).contains(&chunk.capacity()) {
             chunk = std::mem::take(&mut self.spare);
         }
+        if chunk.capacity() == 0 {
+            chunk = table.context.spares.take((end_bytes - start_bytes) as usize);
+        }
         stored::set_len(&mut chunk, (end_bytes - start_bytes) as usize);
         table.reader().read_into(&mut chunk, start_bytes)?;
         self.chunk = chunk;
@@ -141,7 +144,8 @@ impl BlockReader {
                 || stored::split(stored).is_some_and(|(_, how)| how == Compression::None))
         {
             // A single block, as large ones are: use the chunk without copying.
-            stored::open_owned(std::mem::take(&mut self.chunk), span.offset_bytes)
+            let chunk = std::mem::take(&mut self.chunk);
+            stored::open_owned(chunk, span.offset_bytes, &table.context.spares)
         } else {
             let memory = std::mem::take(&mut self.spare);
             stored::open_into(stored, span.offset_bytes, memory)

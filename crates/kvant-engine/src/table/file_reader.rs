@@ -20,8 +20,9 @@ pub(crate) struct FileReader<'a> {
 }
 
 impl FileReader<'_> {
-    pub(super) fn read(&self, span: BlockSpan) -> Result<Vec<u8>> {
-        let mut buffer = vec![0; span.stored_bytes as usize];
+    /// Reads what is at `span` into the memory of `buffer`, whose contents are lost.
+    pub(super) fn read(&self, span: BlockSpan, mut buffer: Vec<u8>) -> Result<Vec<u8>> {
+        stored::set_len(&mut buffer, span.stored_bytes as usize);
         self.read_into(&mut buffer, span.offset_bytes)?;
         Ok(buffer)
     }
@@ -33,8 +34,8 @@ impl FileReader<'_> {
     }
 
     /// As [`FileReader::read`]; `None` if the read would block.
-    pub(super) fn try_read(&self, span: BlockSpan) -> Result<Option<Vec<u8>>> {
-        let mut buffer = vec![0; span.stored_bytes as usize];
+    pub(super) fn try_read(&self, span: BlockSpan, mut buffer: Vec<u8>) -> Result<Option<Vec<u8>>> {
+        stored::set_len(&mut buffer, span.stored_bytes as usize);
         let filled = self.file.try_read_exact_at(&mut buffer, span.offset_bytes);
         if !filled.map_err(|e| self.error(e, span.offset_bytes))? {
             return Ok(None);
@@ -62,7 +63,7 @@ impl FileReader<'_> {
     pub(super) fn read_footer(&self, file_bytes: u64) -> Result<Footer> {
         let stored_bytes = Footer::read_bytes(file_bytes);
         let offset_bytes = file_bytes - u64::from(stored_bytes);
-        let file_end = self.read(BlockSpan { offset_bytes, stored_bytes })?;
+        let file_end = self.read(BlockSpan { offset_bytes, stored_bytes }, Vec::new())?;
         Footer::decode(&file_end, self.path, file_bytes)
     }
 
@@ -89,7 +90,7 @@ impl FileReader<'_> {
         span: BlockSpan,
         decode: impl FnOnce(&[u8]) -> Parsed<T>,
     ) -> Result<T> {
-        let stored = self.read(span)?;
+        let stored = self.read(span, Vec::new())?;
         stored::open_uncompressed(&stored, span.offset_bytes)
             .and_then(decode)
             .map_err(|malformed| self.corruption(span, malformed))

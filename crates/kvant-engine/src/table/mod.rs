@@ -21,6 +21,7 @@ mod point_read;
 mod properties;
 mod reader;
 mod salvage;
+mod spares;
 mod stats;
 mod stored;
 mod verify;

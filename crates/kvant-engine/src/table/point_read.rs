@@ -1,6 +1,7 @@
 //! Access of a read to blocks that are not in the cache: whether it may block, and what it touched.
 
 use super::file_reader::FileReader;
+use super::spares::Spares;
 use super::stored::{self, BlockSpan};
 use kvant_base::lock::NamedMutex;
 use kvant_base::{Error, ErrorKind};
@@ -108,15 +109,24 @@ impl PointRead {
         PointRead { wait, trace: ReadTrace::default() }
     }
 
-    pub(super) fn fetch(&self, file: FileReader<'_>, span: BlockSpan) -> PointResult<Vec<u8>> {
+    /// Reads a block as it is stored, into memory of `spares`.
+    pub(super) fn fetch(
+        &self,
+        file: FileReader<'_>,
+        span: BlockSpan,
+        spares: &Spares,
+    ) -> PointResult<Vec<u8>> {
+        let memory = || spares.take(span.stored_bytes as usize);
         match self.wait {
-            Wait::UpTo(bytes_max) if span.stored_bytes <= bytes_max => Ok(file.read(span)?),
+            Wait::UpTo(bytes_max) if span.stored_bytes <= bytes_max => {
+                Ok(file.read(span, memory())?)
+            }
             Wait::Never if span.stored_bytes <= TRY_READ_BYTES_MAX => {
                 let bytes_max = u64::from(TRY_READ_BYTES_MAX);
                 let is_long = |stored: &Vec<u8>| {
                     stored::is_valid_and_longer(stored, span.offset_bytes, bytes_max)
                 };
-                let stored = file.try_read(span)?.filter(|stored| !is_long(stored));
+                let stored = file.try_read(span, memory())?.filter(|stored| !is_long(stored));
                 stored.ok_or(Stop::NeedsDisk(span.stored_bytes))
             }
             _ => Err(Stop::NeedsDisk(span.stored_bytes)),

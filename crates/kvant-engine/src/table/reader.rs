@@ -18,6 +18,7 @@ use super::footer::Footer;
 use super::index::Index;
 use super::point_read::{PointRead, PointResult};
 use super::properties::TableProperties;
+use super::spares::Spares;
 use super::stats::TableStats;
 use super::stored::{self, BlockSpan, Malformed, Parsed};
 use crate::cache::{Admission, BlockKey, Shortcut, ShortcutOf};
@@ -30,6 +31,8 @@ use std::sync::Arc;
 /// What all tables of a database share.
 pub(crate) struct TableContext {
     pub(crate) cache: Arc<BlockCache>,
+    /// Memory of blocks that left `cache`.
+    pub(super) spares: Arc<Spares>,
     pub(crate) memory: Arc<MemoryBudget>,
     /// Most bytes of pinned index and filter blocks, over all tables.
     pub(crate) metadata_share_bytes: u64,
@@ -227,7 +230,8 @@ impl Table {
         read: &mut PointRead,
     ) -> PointResult<Arc<Block>> {
         let stored = self.read_missed(span, read)?;
-        let data = stored::open_owned(stored, span.offset_bytes).and_then(DataBlock::new);
+        let spares = &self.context.spares;
+        let data = stored::open_owned(stored, span.offset_bytes, spares).and_then(DataBlock::new);
         Ok(self.cache_data_block(number, span, self.at(span, data)?))
     }
 
@@ -264,7 +268,7 @@ impl Table {
     /// counts it.
     fn read_missed(&self, span: BlockSpan, read: &mut PointRead) -> PointResult<Vec<u8>> {
         let stored = read
-            .fetch(self.reader(), span)
+            .fetch(self.reader(), span, &self.context.spares)
             .inspect_err(|_| self.context.cache.take_back_miss(self.block_key(span)))?;
         read.trace.count_read(span.stored_bytes);
         Ok(stored)
@@ -298,8 +302,18 @@ impl Table {
 
 impl TableContext {
     pub(crate) fn new(memory: &Arc<MemoryBudget>, metadata_share_bytes: u64) -> Arc<TableContext> {
+        let spares = Arc::<Spares>::default();
+        let cache = BlockCache::new(Arc::clone(memory), {
+            let spares = Arc::clone(&spares);
+            move |block| {
+                if let Block::Data(data) = block {
+                    spares.keep(data.into_bytes());
+                }
+            }
+        });
         Arc::new(TableContext {
-            cache: BlockCache::new(Arc::clone(memory)),
+            cache,
+            spares,
             memory: Arc::clone(memory),
             metadata_share_bytes,
             stats: Arc::default(),

@@ -2,14 +2,14 @@
 //! section 1).
 //!
 //! Invariants:
-//! 1. [`open`] verifies the checksum, which covers the block's offset in the file.
+//! 1. [`open_owned`] and its like verify the checksum, which covers the block's offset in the file.
 //! 2. A decompressed length is checked before memory is allocated for it.
 
+use super::spares::Spares;
 use crate::options::Compression;
 use kvant_base::checksum::crc32c_masked;
 use kvant_base::{Result, limits, varint};
 use lz4_flex::block::{self as lz4, CompressTable};
-use std::borrow::Cow;
 use std::cell::RefCell;
 use zstd::bulk::{Compressor, Decompressor};
 
@@ -170,27 +170,28 @@ pub(super) fn trailer(
     [compression as u8, a, b, c, d]
 }
 
-/// Verifies the checksum of `stored`, read at `offset_bytes`, and decompresses the payload.
-pub(super) fn open(stored: &[u8], offset_bytes: u64) -> Parsed<Cow<'_, [u8]>> {
-    match check(stored, offset_bytes)? {
-        (payload, Compression::None) => Ok(Cow::Borrowed(payload)),
-        (payload, compression) => decompress(payload, compression, Vec::new()).map(Cow::Owned),
-    }
-}
-
-/// As [`open`], without copying an uncompressed payload.
-pub(super) fn open_owned(mut stored: Vec<u8>, offset_bytes: u64) -> Parsed<Vec<u8>> {
-    match open(&stored, offset_bytes)? {
-        Cow::Owned(raw) => Ok(raw),
-        Cow::Borrowed(payload) => {
+/// Verifies the checksum of `stored`, read at `offset_bytes`, and decompresses the payload into
+/// memory of `spares`. An uncompressed one keeps its own.
+pub(super) fn open_owned(
+    mut stored: Vec<u8>,
+    offset_bytes: u64,
+    spares: &Spares,
+) -> Parsed<Vec<u8>> {
+    match check(&stored, offset_bytes)? {
+        (payload, Compression::None) => {
             let len = payload.len();
             stored.truncate(len);
             Ok(stored)
         }
+        (payload, compression) => {
+            let raw = decompress(payload, compression, |len| spares.take(len))?;
+            spares.keep(stored);
+            Ok(raw)
+        }
     }
 }
 
-/// As [`open`], in the memory of `buffer`, whose contents are lost.
+/// As [`open_owned`], in the memory of `buffer`, whose contents are lost.
 pub(super) fn open_into(stored: &[u8], offset_bytes: u64, mut buffer: Vec<u8>) -> Parsed<Vec<u8>> {
     match check(stored, offset_bytes)? {
         (payload, Compression::None) => {
@@ -198,11 +199,11 @@ pub(super) fn open_into(stored: &[u8], offset_bytes: u64, mut buffer: Vec<u8>) -
             buffer.extend_from_slice(payload);
             Ok(buffer)
         }
-        (payload, compression) => decompress(payload, compression, buffer),
+        (payload, compression) => decompress(payload, compression, |_len| buffer),
     }
 }
 
-/// As [`open`], for blocks that are never compressed.
+/// As [`open_owned`], for blocks that are never compressed.
 pub(super) fn open_uncompressed(stored: &[u8], offset_bytes: u64) -> Parsed<&[u8]> {
     match check(stored, offset_bytes)? {
         (payload, Compression::None) => Ok(payload),
@@ -241,8 +242,12 @@ pub(super) fn is_valid_and_longer(stored: &[u8], offset_bytes: u64, raw_bytes_ma
     }
 }
 
-/// Decompresses in the memory of `raw`, whose contents are lost.
-fn decompress(payload: &[u8], compression: Compression, mut raw: Vec<u8>) -> Parsed<Vec<u8>> {
+/// Decompresses in what `memory` gives for the length, whose contents are lost.
+fn decompress(
+    payload: &[u8],
+    compression: Compression,
+    memory: impl FnOnce(usize) -> Vec<u8>,
+) -> Parsed<Vec<u8>> {
     let mut input = payload;
     let raw_bytes =
         varint::take_u64(&mut input).ok_or(Malformed("decompressed length is cut short"))?;
@@ -257,6 +262,7 @@ fn decompress(payload: &[u8], compression: Compression, mut raw: Vec<u8>) -> Par
     if raw_bytes > RAW_BYTES_MAX || !possible {
         return Err(Malformed("decompressed length is impossible"));
     }
+    let mut raw = memory(raw_bytes as usize);
     set_len(&mut raw, raw_bytes as usize);
     let written = match compression {
         Compression::Zstd => zstd_decompress(input, &mut raw),

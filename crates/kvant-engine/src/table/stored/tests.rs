@@ -8,6 +8,10 @@ fn seal(raw: &[u8], compression: Compression, offset_bytes: u64) -> Vec<u8> {
     stored
 }
 
+fn open_owned(stored: Vec<u8>, offset_bytes: u64) -> Parsed<Vec<u8>> {
+    super::open_owned(stored, offset_bytes, &Spares::default())
+}
+
 /// A block of any payload with a valid checksum.
 fn forged(payload: &[u8], compression: Compression) -> Vec<u8> {
     [payload, &trailer(payload, compression, 0)].concat()
@@ -101,6 +105,19 @@ fn the_buffer_of_a_large_block_does_not_show_in_a_small_one() {
             let (payload, compression) = compressor.compress(&raw).expect("compress");
             let stored = [payload, &trailer(payload, compression, 0)].concat();
             assert_eq!(open_owned(stored, 0), Ok(raw));
+        }
+    }
+}
+
+#[test]
+fn what_a_spare_buffer_held_does_not_show() {
+    let spares = Spares::default();
+    for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
+        for len in [100_000, 90_000, 99_999] {
+            spares.keep(vec![7; 100_000]);
+            let raw = [vec![1; len - 1], vec![2]].concat();
+            let stored = seal(&raw, compression, 0);
+            assert_eq!(super::open_owned(stored, 0, &spares), Ok(raw), "{compression:?}, {len}");
         }
     }
 }

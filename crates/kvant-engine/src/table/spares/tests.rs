@@ -1,0 +1,38 @@
+use super::{BYTES_MAX, COUNT_MAX, LONG_BYTES, Spares};
+
+fn buffer(bytes: usize) -> Vec<u8> {
+    vec![1; bytes]
+}
+
+#[test]
+fn a_long_buffer_is_taken_once_for_a_block_that_nearly_fills_it() {
+    let spares = Spares::default();
+    spares.keep(buffer(100_000));
+    spares.keep(buffer(200_000));
+    for len in [10, LONG_BYTES, 79_000, 100_001, 200_001] {
+        assert_eq!(spares.take(len).capacity(), 0, "{len}");
+    }
+    assert_eq!(spares.take(100_000).capacity(), 100_000);
+    assert_eq!(spares.take(100_000).capacity(), 0);
+    assert_eq!(spares.take(170_000).capacity(), 200_000);
+}
+
+#[test]
+fn few_buffers_are_kept_and_the_newest() {
+    let spares = Spares::default();
+    spares.keep(buffer(LONG_BYTES - 1));
+    spares.keep(buffer(BYTES_MAX + 1));
+    assert_eq!(spares.take(LONG_BYTES).capacity(), 0, "too short, too long");
+    for count in 0..2 * COUNT_MAX {
+        spares.keep(buffer(LONG_BYTES + count));
+    }
+    for count in 0..COUNT_MAX {
+        assert!(spares.take(LONG_BYTES).capacity() >= LONG_BYTES + COUNT_MAX, "{count}");
+    }
+    assert_eq!(spares.take(LONG_BYTES).capacity(), 0);
+    for _ in 0..COUNT_MAX {
+        spares.keep(buffer(BYTES_MAX / 2));
+    }
+    let taken = (0..COUNT_MAX).filter(|_| spares.take(BYTES_MAX / 2).capacity() > 0);
+    assert_eq!(taken.count(), 2);
+}
