@@ -126,7 +126,7 @@ impl BlockReader {
             chunk = std::mem::take(&mut self.spare);
         }
         if chunk.capacity() == 0 {
-            chunk = table.context.spares.take((end_bytes - start_bytes) as usize);
+            chunk = table.context.spares.take_for_stored((end_bytes - start_bytes) as usize);
         }
         stored::set_len(&mut chunk, (end_bytes - start_bytes) as usize);
         table.reader().read_into(&mut chunk, start_bytes)?;

@@ -116,7 +116,7 @@ impl PointRead {
         span: BlockSpan,
         spares: &Spares,
     ) -> PointResult<Vec<u8>> {
-        let memory = || spares.take(span.stored_bytes as usize);
+        let memory = || spares.take_for_stored(span.stored_bytes as usize);
         match self.wait {
             Wait::UpTo(bytes_max) if span.stored_bytes <= bytes_max => {
                 Ok(file.read(span, memory())?)

@@ -1,17 +1,30 @@
-//! Memory of long blocks that have left the cache, for the next long blocks.
+//! Memory of blocks that are no longer needed, for the next ones.
 //!
 //! The allocator maps long buffers one by one, and the system zeroes and maps each page of a new
-//! one: three times the cost of a read from the page cache.
+//! one: three times the cost of a read from the page cache. A short one is in the heaps of the
+//! allocator, but would be zeroed for each block.
 //!
-//! Invariant: at most [`COUNT_MAX`] buffers of [`BYTES_MAX`] together are kept. No budget counts
-//! them.
+//! Invariants:
+//! 1. At most [`COUNT_MAX`] long buffers of [`BYTES_MAX`] together are kept, and two short ones by
+//!    each thread. No budget counts them.
+//! 2. Of a buffer that becomes a block, at most a quarter of the block's length stays unused, or a
+//!    16th if it is short: the cache pays for it.
 
 use kvant_base::lock::NamedMutex;
+use std::cell::Cell;
 
-/// Shorter buffers are in the heaps of the allocator, which reuses them itself.
 const LONG_BYTES: usize = 64 << 10;
+/// Short blocks have few lengths, so that the allocator finds room for one where another was.
+const SHORT_STEP_BYTES: usize = 128;
 const COUNT_MAX: usize = 8;
 const BYTES_MAX: usize = 4 << 20;
+
+thread_local! {
+    /// A short block that this thread evicted, for its next one.
+    static BLOCK: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    /// For blocks as they are stored, until they are decompressed.
+    static STORED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 pub(crate) struct Spares(NamedMutex<Vec<Vec<u8>>>);
 
@@ -22,9 +35,46 @@ impl Default for Spares {
 }
 
 impl Spares {
-    /// Keeps a buffer for another block, if it is long. The oldest ones make room for it.
+    /// Keeps the memory of a block for another one.
     pub(super) fn keep(&self, buffer: Vec<u8>) {
-        if !(LONG_BYTES..=BYTES_MAX).contains(&buffer.capacity()) {
+        if buffer.capacity() < LONG_BYTES {
+            BLOCK.set(buffer);
+        } else {
+            self.keep_long(buffer);
+        }
+    }
+
+    /// Memory for a block of `len` bytes, with any contents and length: a kept buffer that fits, or
+    /// an empty one.
+    pub(super) fn take(&self, len: usize) -> Vec<u8> {
+        if len >= LONG_BYTES {
+            return self.take_long(len);
+        }
+        let kept = BLOCK.take();
+        if fits(&kept, len) {
+            return kept;
+        }
+        drop(kept);
+        Vec::with_capacity(len.next_multiple_of(SHORT_STEP_BYTES))
+    }
+
+    /// Keeps what [`Spares::take_for_stored`] gave, after use.
+    pub(super) fn keep_from_stored(&self, buffer: Vec<u8>) {
+        if buffer.capacity() < LONG_BYTES {
+            STORED.set(buffer);
+        } else {
+            self.keep_long(buffer);
+        }
+    }
+
+    /// As [`Spares::take`], for a block as it is stored. Much of it may stay unused: see [`fits`].
+    pub(super) fn take_for_stored(&self, len: usize) -> Vec<u8> {
+        if len < LONG_BYTES { STORED.take() } else { self.take_long(len) }
+    }
+
+    /// The oldest buffers make room for `buffer`.
+    fn keep_long(&self, buffer: Vec<u8>) {
+        if buffer.capacity() > BYTES_MAX {
             return;
         }
         let mut kept = self.0.lock();
@@ -35,16 +85,17 @@ impl Spares {
         }
     }
 
-    /// Memory for `len` bytes, with any contents and length: a kept buffer, unless more than a
-    /// fifth of it would stay unused, or an empty one.
-    pub(super) fn take(&self, len: usize) -> Vec<u8> {
-        if len < LONG_BYTES {
-            return Vec::new();
-        }
+    fn take_long(&self, len: usize) -> Vec<u8> {
         let mut kept = self.0.lock();
-        let fits = |buffer: &Vec<u8>| (len..=len + len / 4).contains(&buffer.capacity());
-        kept.iter().position(fits).map_or_else(Vec::new, |index| kept.swap_remove(index))
+        let position = kept.iter().position(|buffer| fits(buffer, len));
+        position.map_or_else(Vec::new, |index| kept.swap_remove(index))
     }
+}
+
+/// Whether `buffer` may become a block of `len` bytes.
+pub(super) fn fits(buffer: &Vec<u8>, len: usize) -> bool {
+    let unused_bytes_max = if len < LONG_BYTES { len / 16 } else { len / 4 };
+    (len..=len + unused_bytes_max).contains(&buffer.capacity())
 }
 
 #[cfg(test)]

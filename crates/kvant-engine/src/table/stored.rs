@@ -5,7 +5,7 @@
 //! 1. [`open_owned`] and its like verify the checksum, which covers the block's offset in the file.
 //! 2. A decompressed length is checked before memory is allocated for it.
 
-use super::spares::Spares;
+use super::spares::{self, Spares};
 use crate::options::Compression;
 use kvant_base::checksum::crc32c_masked;
 use kvant_base::{Result, limits, varint};
@@ -171,36 +171,38 @@ pub(super) fn trailer(
 }
 
 /// Verifies the checksum of `stored`, read at `offset_bytes`, and decompresses the payload into
-/// memory of `spares`. An uncompressed one keeps its own.
+/// memory of `spares`. An uncompressed one keeps its own, if it fits.
 pub(super) fn open_owned(
     mut stored: Vec<u8>,
     offset_bytes: u64,
     spares: &Spares,
 ) -> Parsed<Vec<u8>> {
-    match check(&stored, offset_bytes)? {
-        (payload, Compression::None) => {
-            let len = payload.len();
+    let (payload, compression) = check(&stored, offset_bytes)?;
+    let len = payload.len();
+    let raw = match compression {
+        Compression::None if spares::fits(&stored, len) => {
             stored.truncate(len);
-            Ok(stored)
+            return Ok(stored);
         }
-        (payload, compression) => {
-            let raw = decompress(payload, compression, |len| spares.take(len))?;
-            spares.keep(stored);
-            Ok(raw)
-        }
-    }
+        Compression::None => copy_into(payload, spares.take(len)),
+        _ => decompress(payload, compression, |len| spares.take(len))?,
+    };
+    spares.keep_from_stored(stored);
+    Ok(raw)
 }
 
 /// As [`open_owned`], in the memory of `buffer`, whose contents are lost.
-pub(super) fn open_into(stored: &[u8], offset_bytes: u64, mut buffer: Vec<u8>) -> Parsed<Vec<u8>> {
+pub(super) fn open_into(stored: &[u8], offset_bytes: u64, buffer: Vec<u8>) -> Parsed<Vec<u8>> {
     match check(stored, offset_bytes)? {
-        (payload, Compression::None) => {
-            buffer.clear();
-            buffer.extend_from_slice(payload);
-            Ok(buffer)
-        }
+        (payload, Compression::None) => Ok(copy_into(payload, buffer)),
         (payload, compression) => decompress(payload, compression, |_len| buffer),
     }
+}
+
+fn copy_into(payload: &[u8], mut buffer: Vec<u8>) -> Vec<u8> {
+    buffer.clear();
+    buffer.extend_from_slice(payload);
+    buffer
 }
 
 /// As [`open_owned`], for blocks that are never compressed.

@@ -1,4 +1,4 @@
-use super::{BYTES_MAX, COUNT_MAX, LONG_BYTES, Spares};
+use super::{BYTES_MAX, COUNT_MAX, LONG_BYTES, SHORT_STEP_BYTES, Spares};
 
 fn buffer(bytes: usize) -> Vec<u8> {
     vec![1; bytes]
@@ -9,7 +9,7 @@ fn a_long_buffer_is_taken_once_for_a_block_that_nearly_fills_it() {
     let spares = Spares::default();
     spares.keep(buffer(100_000));
     spares.keep(buffer(200_000));
-    for len in [10, LONG_BYTES, 79_000, 100_001, 200_001] {
+    for len in [LONG_BYTES, 79_000, 100_001, 200_001] {
         assert_eq!(spares.take(len).capacity(), 0, "{len}");
     }
     assert_eq!(spares.take(100_000).capacity(), 100_000);
@@ -18,7 +18,22 @@ fn a_long_buffer_is_taken_once_for_a_block_that_nearly_fills_it() {
 }
 
 #[test]
-fn few_buffers_are_kept_and_the_newest() {
+fn a_thread_keeps_one_short_block_for_one_of_nearly_its_length() {
+    let spares = Spares::default();
+    let kept_bytes = 4_100;
+    for (len, fits) in [(3_900, true), (4_100, true), (3_800, false), (4_101, false)] {
+        spares.keep(buffer(10));
+        spares.keep(buffer(kept_bytes));
+        assert_eq!(spares.take(len).capacity() == kept_bytes, fits, "{len}");
+        for _ in 0..2 {
+            let another = spares.take(10);
+            assert_eq!((another.len(), another.capacity()), (0, SHORT_STEP_BYTES), "one is kept");
+        }
+    }
+}
+
+#[test]
+fn few_long_buffers_are_kept_and_the_newest() {
     let spares = Spares::default();
     spares.keep(buffer(LONG_BYTES - 1));
     spares.keep(buffer(BYTES_MAX + 1));

@@ -110,11 +110,23 @@ fn the_buffer_of_a_large_block_does_not_show_in_a_small_one() {
 }
 
 #[test]
+fn an_uncompressed_block_leaves_memory_that_is_too_long_for_it() {
+    let spares = Spares::default();
+    let raw = vec![1; 1_000];
+    let mut stored = Vec::with_capacity(2_000);
+    stored.extend(seal(&raw, Compression::None, 0));
+    let opened = super::open_owned(stored, 0, &spares).expect("valid");
+    assert_eq!(opened, raw);
+    assert!(opened.capacity() < 1_100, "{}", opened.capacity());
+    assert_eq!(spares.take_for_stored(500).capacity(), 2_000);
+}
+
+#[test]
 fn what_a_spare_buffer_held_does_not_show() {
     let spares = Spares::default();
     for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
-        for len in [100_000, 90_000, 99_999] {
-            spares.keep(vec![7; 100_000]);
+        for (len, capacity) in [(100_000, 100_000), (90_000, 100_000), (990, 1_000)] {
+            spares.keep(vec![7; capacity]);
             let raw = [vec![1; len - 1], vec![2]].concat();
             let stored = seal(&raw, compression, 0);
             assert_eq!(super::open_owned(stored, 0, &spares), Ok(raw), "{compression:?}, {len}");
