@@ -104,6 +104,13 @@ impl BlockReader {
         }
     }
 
+    /// Gives its memory to the next one.
+    pub(super) fn end(&mut self, table: &Table) {
+        for buffer in [std::mem::take(&mut self.chunk), std::mem::take(&mut self.spare)] {
+            table.context.spares.keep_from_stored(buffer);
+        }
+    }
+
     fn chunk_covers(&self, span: BlockSpan) -> bool {
         let end_bytes = self.chunk_offset_bytes + self.chunk.len() as u64;
         self.chunk_offset_bytes <= span.offset_bytes && span.end_bytes() <= end_bytes
@@ -121,14 +128,17 @@ impl BlockReader {
             end_bytes = next_end_bytes;
         }
         // Empty until the read has succeeded: after an error no block may come from the old chunk.
+        let len = (end_bytes - start_bytes) as usize;
         let mut chunk = std::mem::take(&mut self.chunk);
         if !(1..=SPARE_BYTES_MAX).contains(&chunk.capacity()) {
             chunk = std::mem::take(&mut self.spare);
         }
-        if chunk.capacity() == 0 {
-            chunk = table.context.spares.take_for_stored((end_bytes - start_bytes) as usize);
+        if chunk.capacity() < len {
+            let spares = &table.context.spares;
+            spares.keep_from_stored(chunk);
+            chunk = spares.take_for_stored(len);
         }
-        stored::set_len(&mut chunk, (end_bytes - start_bytes) as usize);
+        stored::set_len(&mut chunk, len);
         table.reader().read_into(&mut chunk, start_bytes)?;
         self.chunk = chunk;
         self.chunk_offset_bytes = start_bytes;
@@ -139,16 +149,19 @@ impl BlockReader {
     fn take_block(&mut self, table: &Table, span: BlockSpan) -> Result<DataBlock> {
         let stored = &self.chunk[self.place(span)];
         let is_whole = stored.len() == self.chunk.len();
+        let spares = &table.context.spares;
         let raw = if is_whole
             && (self.fill_cache
                 || stored::split(stored).is_some_and(|(_, how)| how == Compression::None))
         {
             // A single block, as large ones are: use the chunk without copying.
             let chunk = std::mem::take(&mut self.chunk);
-            stored::open_owned(chunk, span.offset_bytes, &table.context.spares)
+            stored::open_owned(chunk, span.offset_bytes, spares)
+        } else if self.fill_cache {
+            stored::open_into(stored, span.offset_bytes, |len| spares.take(len))
         } else {
             let memory = std::mem::take(&mut self.spare);
-            stored::open_into(stored, span.offset_bytes, memory)
+            stored::open_into(stored, span.offset_bytes, |_len| memory)
         };
         table.at(span, raw.and_then(DataBlock::new))
     }

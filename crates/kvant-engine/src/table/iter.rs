@@ -50,6 +50,12 @@ impl Table {
     }
 }
 
+impl Drop for TableIter {
+    fn drop(&mut self) {
+        self.reader.end(&self.table);
+    }
+}
+
 impl TableIter {
     /// Adds what this cursor touches to `trace`.
     pub(crate) fn traced(mut self, trace: Arc<RangeTrace>) -> TableIter {

@@ -5,17 +5,22 @@
 //! allocator, but would be zeroed for each block.
 //!
 //! Invariants:
-//! 1. At most [`COUNT_MAX`] long buffers of [`BYTES_MAX`] together are kept, and two short ones by
-//!    each thread. No budget counts them.
+//! 1. At most [`COUNT_MAX`] long buffers of [`BYTES_MAX`] together are kept, and by each thread one
+//!    short block and [`STORED_BYTES_MAX`] of short buffers for blocks as they are stored. No
+//!    budget counts them.
 //! 2. Of a buffer that becomes a block, at most a quarter of the block's length stays unused, or a
 //!    16th if it is short: the cache pays for it.
 
 use kvant_base::lock::NamedMutex;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 const LONG_BYTES: usize = 64 << 10;
 /// Short blocks have few lengths, so that the allocator finds room for one where another was.
 const SHORT_STEP_BYTES: usize = 128;
+/// For the cursors of a range, one for each level. Lengths that differ would leave holes in the
+/// heaps of the allocator which no block fits into.
+const STORED_BYTES_MAX: usize = 128 << 10;
+const STORED_BYTES_MIN: usize = 4 << 10;
 const COUNT_MAX: usize = 8;
 const BYTES_MAX: usize = 4 << 20;
 
@@ -23,7 +28,7 @@ thread_local! {
     /// A short block that this thread evicted, for its next one.
     static BLOCK: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
     /// For blocks as they are stored, until they are decompressed.
-    static STORED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    static STORED: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
 pub(crate) struct Spares(NamedMutex<Vec<Vec<u8>>>);
@@ -60,16 +65,25 @@ impl Spares {
 
     /// Keeps what [`Spares::take_for_stored`] gave, after use.
     pub(super) fn keep_from_stored(&self, buffer: Vec<u8>) {
-        if buffer.capacity() < LONG_BYTES {
-            STORED.set(buffer);
-        } else {
-            self.keep_long(buffer);
+        if buffer.capacity() >= LONG_BYTES {
+            return self.keep_long(buffer);
         }
+        STORED.with_borrow_mut(|kept| {
+            let bytes: usize = kept.iter().map(Vec::capacity).sum();
+            if buffer.capacity() > 0 && bytes + buffer.capacity() <= STORED_BYTES_MAX {
+                kept.push(buffer);
+            }
+        });
     }
 
-    /// As [`Spares::take`], for a block as it is stored. Much of it may stay unused: see [`fits`].
+    /// As [`Spares::take`], for blocks as they are stored. Much of it may stay unused: see
+    /// [`fits`].
     pub(super) fn take_for_stored(&self, len: usize) -> Vec<u8> {
-        if len < LONG_BYTES { STORED.take() } else { self.take_long(len) }
+        if len >= LONG_BYTES {
+            return self.take_long(len);
+        }
+        let kept = STORED.with_borrow_mut(Vec::pop).filter(|kept| kept.capacity() >= len);
+        kept.unwrap_or_else(|| Vec::with_capacity(len.next_power_of_two().max(STORED_BYTES_MIN)))
     }
 
     /// The oldest buffers make room for `buffer`.

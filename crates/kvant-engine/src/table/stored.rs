@@ -191,11 +191,15 @@ pub(super) fn open_owned(
     Ok(raw)
 }
 
-/// As [`open_owned`], in the memory of `buffer`, whose contents are lost.
-pub(super) fn open_into(stored: &[u8], offset_bytes: u64, buffer: Vec<u8>) -> Parsed<Vec<u8>> {
+/// As [`open_owned`], into what `memory` gives for a length. Its contents are lost.
+pub(super) fn open_into(
+    stored: &[u8],
+    offset_bytes: u64,
+    memory: impl FnOnce(usize) -> Vec<u8>,
+) -> Parsed<Vec<u8>> {
     match check(stored, offset_bytes)? {
-        (payload, Compression::None) => Ok(copy_into(payload, buffer)),
-        (payload, compression) => decompress(payload, compression, |_len| buffer),
+        (payload, Compression::None) => Ok(copy_into(payload, memory(payload.len()))),
+        (payload, compression) => decompress(payload, compression, memory),
     }
 }
 

@@ -1,4 +1,6 @@
-use super::{BYTES_MAX, COUNT_MAX, LONG_BYTES, SHORT_STEP_BYTES, Spares};
+use super::{
+    BYTES_MAX, COUNT_MAX, LONG_BYTES, SHORT_STEP_BYTES, STORED_BYTES_MAX, STORED_BYTES_MIN, Spares,
+};
 
 fn buffer(bytes: usize) -> Vec<u8> {
     vec![1; bytes]
@@ -30,6 +32,29 @@ fn a_thread_keeps_one_short_block_for_one_of_nearly_its_length() {
             assert_eq!((another.len(), another.capacity()), (0, SHORT_STEP_BYTES), "one is kept");
         }
     }
+}
+
+#[test]
+fn buffers_for_stored_blocks_have_few_lengths_and_few_bytes_are_kept() {
+    let spares = Spares::default();
+    for (len, capacity) in [(1, STORED_BYTES_MIN), (4_097, 8_192), (8_192, 8_192)] {
+        assert_eq!(spares.take_for_stored(len).capacity(), capacity, "{len}");
+    }
+    for _ in 0..2 * STORED_BYTES_MAX / 8_192 {
+        spares.keep_from_stored(buffer(8_192));
+    }
+    let mut kept_bytes = 0;
+    loop {
+        let taken = spares.take_for_stored(100);
+        if taken.is_empty() {
+            break;
+        }
+        kept_bytes += taken.capacity();
+    }
+    assert_eq!(kept_bytes, STORED_BYTES_MAX);
+    spares.keep_from_stored(buffer(4_096));
+    assert_eq!(spares.take_for_stored(5_000).capacity(), 8_192, "the kept one is too short");
+    assert!(spares.take_for_stored(100).is_empty(), "and is gone");
 }
 
 #[test]
