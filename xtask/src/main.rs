@@ -8,6 +8,8 @@
 
 mod bench;
 mod browser;
+mod cluster;
+mod cluster_check;
 mod hlog_check;
 mod lab_check;
 mod lab_figures;
@@ -39,6 +41,8 @@ const CHORES: &[Chore] = &[
     (lab_check::command, lab_check::run),
     (lab_figures::command, lab_figures::run),
     (lab_theory::command, lab_theory::run),
+    (cluster::command, cluster::run),
+    (cluster_check::command, cluster_check::run),
     (leveldb_check::command, leveldb_check::run),
     (bench::command, bench::run),
 ];

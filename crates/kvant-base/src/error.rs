@@ -38,6 +38,18 @@ pub enum ErrorKind {
     Unsupported,
     /// The database has been closed.
     Closed,
+    /// Fewer nodes of the cluster than required have answered. A write may be there nevertheless,
+    /// or appear later, if any received it.
+    TooFewReplicas {
+        /// Answers that were needed.
+        required: u32,
+        /// Answers, or nodes that could answer.
+        received: u32,
+    },
+    /// The cluster has not answered in time. A write may be there nevertheless, or appear later.
+    NoAnswer,
+    /// The cluster cannot be reached and nothing was done. Retry later.
+    Away,
 }
 
 /// An error with its kind, a message and, if known, the file and byte offset.

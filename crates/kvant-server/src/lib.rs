@@ -49,9 +49,11 @@ pub use config::{DispatchMode, Overload, ServerConfig};
 pub use http::site::allowed_host_problem;
 pub use key::Key;
 pub use server::Server;
+#[cfg(feature = "cassandra")]
+pub use store::CassandraStore;
 #[cfg(feature = "leveldb")]
 pub use store::LevelDbStore;
 pub use store::{
-    Capability, Completion, Lookup, LsmStore, MemoryStore, ReadTrace, Records, Store, Write,
-    WriteHealth,
+    Backend, Capability, Completion, LocalStore, Lookup, LsmStore, MemoryStore, Pending, ReadTrace,
+    Records, RemoteStore, Store, Write, WriteHealth,
 };

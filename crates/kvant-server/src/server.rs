@@ -8,7 +8,7 @@ use crate::http::Plane;
 use crate::memory::RequestMemory;
 use crate::routes::ServerState;
 use crate::selector::{Mailbox, Message, Selectors};
-use crate::store::{Capability, Store};
+use crate::store::{Backend, Capability};
 use crate::work::Lifecycle;
 use crate::work::pool::Pool;
 use kvant_base::lock::{self, NamedMutex};
@@ -163,8 +163,15 @@ impl Server {
         self.state.lifecycle.set_recovering(Box::new(per_cent));
     }
 
+    /// Returns what shows clients why the cluster cannot be reached, until the server has its
+    /// store.
+    pub fn waits_for_cluster(&self) -> Arc<dyn Fn(&kvant_base::Error) + Send + Sync> {
+        let lifecycle = Arc::clone(&self.state.lifecycle);
+        Arc::new(move |cause| lifecycle.set_away(cause))
+    }
+
     /// Gives the server its store: from now on entities are served. A second store is ignored.
-    pub fn set_ready(&self, store: Arc<dyn Store>) {
+    pub fn set_ready(&self, store: Backend) {
         if !store.has(Capability::Persistence) {
             self.state.log.event(Level::Warn, "not_persistent", &[("engine", &store.name())]);
         }

@@ -9,7 +9,7 @@ use kvant_env::Env;
 use kvant_env::testing::FaultyFs;
 use kvant_profiler::collect::{self, Profiler};
 use kvant_profiler::recording::{Kind, Recording, Sample};
-use kvant_server::{DispatchMode, LsmStore, Server, ServerConfig};
+use kvant_server::{Backend, DispatchMode, LsmStore, Server, ServerConfig};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -40,7 +40,7 @@ fn start(dispatch: DispatchMode, env: &Env) -> Server {
     let db =
         Db::open(env.clone(), Path::new("/data"), Options::for_memory(MEMORY_BYTES), resources)
             .unwrap();
-    server.set_ready(Arc::new(LsmStore::new(db)));
+    server.set_ready(Backend::Local(Arc::new(LsmStore::new(db))));
     server
 }
 

@@ -15,7 +15,7 @@ use kvant_profiler::collect::{
     CpuOptions, Engine, Options as ProfileOptions, Profiler, interrupt_threads,
 };
 use kvant_profiler::recording::{Kind, Recording};
-use kvant_server::{LsmStore, Server, ServerConfig};
+use kvant_server::{Backend, LsmStore, Server, ServerConfig};
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -135,7 +135,7 @@ fn serve_and_load(maker: Maker, duration: Duration) -> Outcome {
     // Small, so that there are flushes and compactions.
     let options = Options { memtable_bytes: 1 << 20, ..Options::for_memory(256 << 20) };
     let db = Db::open(env.clone(), &dir.0, options, resources).expect("a new database");
-    server.set_ready(Arc::new(LsmStore::new(db)));
+    server.set_ready(Backend::Local(Arc::new(LsmStore::new(db))));
 
     let url = format!("http://{}/", server.local_addr());
     let target = Target::parse(&url).expect("a URL").resolve().expect("an address");

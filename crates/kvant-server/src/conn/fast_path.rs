@@ -119,6 +119,7 @@ fn begin(
         Some(query) => {
             if body_bytes as u64 > cx.config.value_bytes_max.min(SMALL_BYTES)
                 || query.ttl_ms.is_some() && !store.has(Capability::Ttl)
+                || query.check_replicas(store.replica_count()).is_err()
             {
                 return None;
             }
@@ -128,14 +129,12 @@ fn begin(
                 Err(failure) => {
                     EntityWork::Done(EntityOutcome::Failed(failure), StorageWork::at(parsed_ns))
                 }
-                Ok(()) if class == Class::Read => {
-                    entity::get(&cx.storage, store, query.key, parsed_ns)
-                }
+                Ok(()) if class == Class::Read => entity::get(&cx.storage, store, query, parsed_ns),
                 Ok(()) if method == Method::PUT => {
                     let value = buffer.take_end(received_bytes, body_bytes);
-                    entity::put(&cx.storage, query, value, parsed_ns)
+                    entity::put(&cx.storage, store, query, value, parsed_ns)
                 }
-                Ok(()) => entity::delete(&cx.storage, query.key, parsed_ns),
+                Ok(()) => entity::delete(&cx.storage, store, query, parsed_ns),
             };
             BegunWork::Entity(work)
         }

@@ -60,7 +60,7 @@ impl KnownRequests {
         if let Some(head) = head
             && let Some(key) = head.key_in(received)
         {
-            let query = Some(EntityQuery { key: Key::from(key), ttl_ms: None });
+            let query = Some(EntityQuery { key: Key::from(key), ttl_ms: None, replicas: None });
             return Some(FastRequest {
                 method,
                 route: Route::Entity,

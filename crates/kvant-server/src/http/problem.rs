@@ -161,6 +161,12 @@ impl Problem {
         Problem::unavailable("writes-failing", "Writes fail", detail)
     }
 
+    /// `cause`: why no node of the cluster answers.
+    pub(crate) fn away(cause: &Error) -> Problem {
+        let detail = format!("nothing was done: the cluster cannot be reached: {cause}");
+        Problem::unavailable("cluster-away", "Cluster cannot be reached", detail)
+    }
+
     pub(crate) fn with_status(mut self, status: StatusCode) -> Problem {
         self.status = status;
         self
@@ -256,6 +262,21 @@ impl From<&Error> for Problem {
             }
             ErrorKind::Fenced => Problem::fenced(error),
             ErrorKind::Stalled => Problem::stalled(error.message()),
+            ErrorKind::TooFewReplicas { required, received } => Problem::new(
+                StatusCode::GATEWAY_TIMEOUT,
+                "not-enough-replicas",
+                "Not enough replicas",
+                error.message().to_string(),
+            )
+            .with("required", required)
+            .with("received", received),
+            ErrorKind::NoAnswer => Problem::new(
+                StatusCode::GATEWAY_TIMEOUT,
+                "no-answer",
+                "No answer of the cluster",
+                error.message().to_string(),
+            ),
+            ErrorKind::Away => Problem::away(error),
             ErrorKind::Closed => {
                 let detail = "nothing was done: the store is closed; retry when the server is back";
                 Problem::unavailable("stopping", "Server stopping", detail)

@@ -12,6 +12,33 @@ pub(crate) struct EntityQuery {
     pub(crate) key: Key,
     /// Only read from `PUT`.
     pub(crate) ttl_ms: Option<u64>,
+    pub(crate) replicas: Option<Replicas>,
+}
+
+/// `ack=A&from=F`, or `replicas=A/F`: the request succeeds when `ack_count` of `from_count` nodes
+/// have answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Replicas {
+    ack_count: u32,
+    from_count: u32,
+}
+
+impl EntityQuery {
+    /// The answers to wait for, if the request says.
+    pub(crate) fn ack_count(&self) -> Option<u32> {
+        self.replicas.map(|replicas| replicas.ack_count)
+    }
+
+    /// Checks the parameters of replication, in an engine that stores each record `count` times.
+    #[inline]
+    pub(crate) fn check_replicas(&self, count: u32) -> Result<(), Problem> {
+        match self.replicas {
+            Some(replicas) if replicas.from_count != count => Err(bad_query(format!(
+                "this engine stores each record {count} times: only from={count} is valid"
+            ))),
+            _ => Ok(()),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -36,10 +63,11 @@ pub(crate) fn entity(query: Option<&str>, with_ttl: bool) -> Result<EntityQuery,
     }
     let key = key_of("id", key)?;
     let ttl_ms = ttl.map(ttl_ms).transpose()?;
-    if ack.is_some() || from.is_some() || replicas.is_some() {
-        check_replicas(ack, from, replicas)?;
-    }
-    Ok(EntityQuery { key, ttl_ms })
+    let replicas = match (ack, from, replicas) {
+        (None, None, None) => None,
+        _ => replicas_of(ack, from, replicas)?,
+    };
+    Ok(EntityQuery { key, ttl_ms, replicas })
 }
 
 pub(crate) fn range(query: Option<&str>) -> Result<RangeQuery, Problem> {
@@ -153,29 +181,40 @@ fn ttl_ms(text: &str) -> Result<u64, Problem> {
     }
 }
 
-/// Checks the parameters of replication: a local engine has one replica.
-fn check_replicas(
+/// What a request says about replication, which both forms may say, if they agree.
+fn replicas_of(
     ack: Option<&str>,
     from: Option<&str>,
     replicas: Option<&str>,
-) -> Result<(), Problem> {
-    let is = |text: &str, wanted: &[u8]| decode(text).is_some_and(|value| &*value == wanted);
-    match (ack, from) {
-        (None, None) => {}
-        (Some(ack), Some(from)) if is(ack, b"1") && is(from, b"1") => {}
-        (Some(_), Some(_)) => {
-            return Err(bad_query(
-                "this engine has one replica: only ack=1&from=1 is valid".into(),
-            ));
-        }
+) -> Result<Option<Replicas>, Problem> {
+    let pair = match (ack, from) {
+        (None, None) => None,
+        (Some(ack), Some(from)) => Some(pair_of(ack, from)?),
         _ => return Err(bad_query("`ack` and `from` go together".into())),
+    };
+    let Some(replicas) = replicas else { return Ok(pair) };
+    let decoded = decode(replicas);
+    let text = decoded.as_deref().and_then(|text| std::str::from_utf8(text).ok());
+    let Some((ack, from)) = text.and_then(|text| text.split_once('/')) else {
+        return Err(bad_parameter("replicas", replicas, "two whole numbers such as 2/3"));
+    };
+    let other = pair_of(ack, from)?;
+    if pair.is_some_and(|pair| pair != other) {
+        return Err(bad_query("`replicas` and `ack`, `from` differ".into()));
     }
-    match replicas {
-        Some(replicas) if !is(replicas, b"1/1") => {
-            Err(bad_query("this engine has one replica: only replicas=1/1 is valid".into()))
-        }
-        _ => Ok(()),
+    Ok(Some(other))
+}
+
+fn pair_of(ack: &str, from: &str) -> Result<Replicas, Problem> {
+    let count = |name, text| match digits(text).map(u32::try_from) {
+        Some(Ok(count @ 1..)) => Ok(count),
+        _ => Err(bad_parameter(name, text, "a whole number of at least 1")),
+    };
+    let (ack_count, from_count) = (count("ack", ack)?, count("from", from)?);
+    if ack_count > from_count {
+        return Err(bad_query(format!("{ack_count} of {from_count} nodes cannot answer")));
     }
+    Ok(Replicas { ack_count, from_count })
 }
 
 /// A whole number, of digits only.

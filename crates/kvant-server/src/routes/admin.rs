@@ -3,7 +3,7 @@
 
 use crate::conn::{Call, RequestStep, request_body};
 use crate::http::{Exchange, Problem, Reply, Response, Route, query};
-use crate::store::{Capability, Store};
+use crate::store::{Backend, Capability};
 use crate::work::Failure;
 use hyper::body::Incoming;
 use kvant_base::tag::{self, Activity};
@@ -11,7 +11,6 @@ use kvant_base::{Error, ErrorKind};
 use serde::Deserialize;
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 const BODY_BYTES_MAX: u64 = 64 << 10;
 
@@ -49,7 +48,7 @@ fn admit(
     route: Route,
     call: &Call,
     exchange: &Exchange,
-) -> Result<(Option<String>, Arc<dyn Store>), Problem> {
+) -> Result<(Option<String>, Backend), Problem> {
     let dir = query::text(exchange.uri.query(), "dir")?;
     let store = call.cx.storage.lifecycle.ready()?;
     let needed = match route {
@@ -59,7 +58,7 @@ fn admit(
     if !store.has(needed) {
         return Err(Problem::not_supported(store.name(), needed.name()));
     }
-    Ok((dir, Arc::clone(store)))
+    Ok((dir, store.clone()))
 }
 
 async fn choose_dir(

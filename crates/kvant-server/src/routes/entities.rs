@@ -6,13 +6,12 @@ use crate::conn::{Call, RequestStep};
 use crate::http::record_format::RecordFormat;
 use crate::http::{Body, Exchange, Problem, Reply, Response, problem, query};
 use crate::memory::Held;
-use crate::store::{Capability, Store};
+use crate::store::{Backend, Capability};
 use crate::timing::{KeyStart, StorageWork};
 use crate::work::{Failure, RangeReader};
 use http::header::{ACCEPT, HeaderValue};
 use http::{Method, StatusCode, Version};
 use std::rc::Rc;
-use std::sync::Arc;
 
 pub(super) fn start(call: &Call, mut exchange: Exchange) -> RequestStep {
     let range = match admit(call, &exchange) {
@@ -45,7 +44,7 @@ pub(super) fn start(call: &Call, mut exchange: Exchange) -> RequestStep {
 struct Range {
     reader: Box<RangeReader>,
     format: RecordFormat,
-    store: Arc<dyn Store>,
+    store: Backend,
 }
 
 fn admit(call: &Call, exchange: &Exchange) -> Result<Range, Problem> {
@@ -57,13 +56,13 @@ fn admit(call: &Call, exchange: &Exchange) -> Result<Range, Problem> {
     }
     let format = RecordFormat::accepted(exchange.reply.request_headers().get_all(ACCEPT));
     let reader = Box::new(RangeReader::new(query, format));
-    Ok(Range { reader, format, store: Arc::clone(store) })
+    Ok(Range { reader, format, store: store.clone() })
 }
 
 /// Reads the first piece, so that an error before it has a status of its own.
 async fn open(call: &Call, mut reply: Reply, range: Range, held: Held, begun_ns: u64) -> Response {
     let Range { reader, format, store } = range;
-    let piece = Rc::clone(&call.cx.storage).read_piece(Arc::clone(&store), reader).await;
+    let piece = Rc::clone(&call.cx.storage).read_piece(store.clone(), reader).await;
     // The wait for memory is a part of the wait for storage.
     let work = StorageWork { queued_ns: begun_ns, ..piece.work };
     call.socket.update_trace(|trace| trace.set_storage(&work));

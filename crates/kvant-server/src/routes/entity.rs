@@ -5,13 +5,12 @@ use crate::admission::Class;
 use crate::conn::{Call, RequestStep, request_body};
 use crate::http::query::{self, EntityQuery};
 use crate::http::{Exchange, Problem, Reply, Response};
-use crate::store::{Capability, Store};
+use crate::store::{Backend, Capability};
 use crate::timing::KeyStart;
 use crate::work::{EntityOutcome, EntityWork, entity};
 use bytes::Bytes;
 use http::Method;
 use hyper::body::Incoming;
-use std::sync::Arc;
 
 pub(super) fn start(call: &Call, exchange: Exchange) -> RequestStep {
     let (query, store) = match admit(call, &exchange) {
@@ -24,11 +23,11 @@ pub(super) fn start(call: &Call, exchange: Exchange) -> RequestStep {
     let (storage, now_ns) = (&call.cx.storage, call.cx.meter.now_ns());
     let work = match (method, body) {
         (Method::PUT, Some(body)) => {
-            return RequestStep::later(put(call.clone(), reply, query, body));
+            return RequestStep::later(put(call.clone(), reply, store, query, body));
         }
-        (Method::PUT, None) => entity::put(storage, query, Bytes::new(), now_ns),
-        (Method::DELETE, _) => entity::delete(storage, query.key, now_ns),
-        _ => entity::get(storage, &store, query.key, now_ns),
+        (Method::PUT, None) => entity::put(storage, &store, query, Bytes::new(), now_ns),
+        (Method::DELETE, _) => entity::delete(storage, &store, query, now_ns),
+        _ => entity::get(storage, &store, query, now_ns),
     };
     match work {
         EntityWork::Done(outcome, done) => {
@@ -40,10 +39,11 @@ pub(super) fn start(call: &Call, exchange: Exchange) -> RequestStep {
 }
 
 /// Checks a request before its body is read.
-fn admit(call: &Call, exchange: &Exchange) -> Result<(EntityQuery, Arc<dyn Store>), Problem> {
+fn admit(call: &Call, exchange: &Exchange) -> Result<(EntityQuery, Backend), Problem> {
     let query = query::entity(exchange.uri.query(), exchange.method == Method::PUT)?;
     call.socket.update_trace(|trace| trace.key = KeyStart::of(&query.key));
     let store = call.cx.storage.lifecycle.ready()?;
+    query.check_replicas(store.replica_count())?;
     if query.ttl_ms.is_some() && !store.has(Capability::Ttl) {
         return Err(Problem::not_supported(store.name(), "time to live (`ttl`)"));
     }
@@ -51,15 +51,21 @@ fn admit(call: &Call, exchange: &Exchange) -> Result<(EntityQuery, Arc<dyn Store
         Method::PUT | Method::DELETE => Class::Write,
         _ => Class::Read,
     })?;
-    Ok((query, Arc::clone(store)))
+    Ok((query, store.clone()))
 }
 
-async fn put(call: Call, mut reply: Reply, query: EntityQuery, body: Incoming) -> Response {
+async fn put(
+    call: Call,
+    mut reply: Reply,
+    store: Backend,
+    query: EntityQuery,
+    body: Incoming,
+) -> Response {
     let bytes_max = call.cx.config.value_bytes_max;
     match request_body::read(&call, &mut reply, body, bytes_max).await {
         Ok(value) => {
             let now_ns = call.cx.meter.now_ns();
-            let work = entity::put(&call.cx.storage, query, value.bytes.clone(), now_ns);
+            let work = entity::put(&call.cx.storage, &store, query, value.bytes.clone(), now_ns);
             // The value keeps its memory until the write is done.
             finish(call, reply, work).await
         }

@@ -2,20 +2,20 @@
 
 use crate::conn::{Call, RequestStep};
 use crate::http::{Exchange, Problem};
-use crate::store::{Capability, Store, WriteHealth};
+use crate::store::{Backend, Capability, WriteHealth};
 use http::StatusCode;
 use serde_json::{Value, json};
 
 pub(super) fn start(call: &Call, mut exchange: Exchange) -> RequestStep {
     let reply = &mut exchange.reply;
-    let health = call.cx.storage.lifecycle.ready().and_then(|store| document(&**store));
+    let health = call.cx.storage.lifecycle.ready().and_then(document);
     RequestStep::ready(match health {
         Ok(document) => reply.json(&document),
         Err(problem) => problem.respond(reply),
     })
 }
 
-fn document(store: &dyn Store) -> Result<Value, Problem> {
+fn document(store: &Backend) -> Result<Value, Problem> {
     let mut document = match store.write_health() {
         WriteHealth::Good => json!({ "status": "ready", "writes": "ok" }),
         // Readers and deletes are served: a restart or another target would be worse for them.
@@ -35,10 +35,14 @@ fn document(store: &dyn Store) -> Result<Value, Problem> {
                 .with("writes", "fenced")
                 .with("cause", cause.to_string()));
         }
+        WriteHealth::Away(cause) => return Err(Problem::away(&cause)),
     };
     document["engine"] = store.name().into();
     if !store.has(Capability::Persistence) {
         document["persistence"] = "none: the data is lost when the process ends".into();
+    }
+    if let Backend::Remote(store) = store {
+        document["cluster"] = store.health_json();
     }
     Ok(document)
 }

@@ -11,7 +11,7 @@
 use crate::conn::Call;
 use crate::http::response::BodyStream;
 use crate::memory::Held;
-use crate::store::Store;
+use crate::store::Backend;
 use crate::work::range_reader::{PIECE_BYTES, RangeReader};
 use crate::work::{Failure, Piece};
 use bytes::Bytes;
@@ -21,7 +21,6 @@ use kvant_base::{Error, ErrorKind, Level, Result};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 /// What a range counts for in the memory budget before it meets a longer record: a piece, and as
@@ -30,7 +29,7 @@ pub(super) const RANGE_BYTES: u64 = 2 * PIECE_BYTES as u64;
 
 pub(super) struct RangeBody {
     state: State,
-    store: Arc<dyn Store>,
+    store: Backend,
     is_finished: bool,
     /// Other connections have had their turn since the last piece.
     has_yielded: bool,
@@ -52,7 +51,7 @@ impl RangeBody {
     /// A range whose first piece was read.
     pub(super) fn new(
         reader: Box<RangeReader>,
-        store: Arc<dyn Store>,
+        store: Backend,
         memory: Held,
         call: &Call,
         until_close: bool,
@@ -93,7 +92,7 @@ impl RangeBody {
                 State::Here(_) => {
                     if let State::Here(reader) = std::mem::replace(&mut self.state, State::Broken) {
                         let storage = Rc::clone(&self.call.cx.storage);
-                        let reading = storage.read_piece(Arc::clone(&self.store), reader);
+                        let reading = storage.read_piece(self.store.clone(), reader);
                         self.state = State::Reading(Box::pin(reading));
                     }
                 }

@@ -4,7 +4,9 @@
 //! expiry. LevelDB does not say whether a read needs the disk, so with `--dispatch hybrid` every
 //! read goes to a worker.
 
-use super::{Capability, Completion, Lookup, ReadTrace, Records, Store, Write, WriteHealth};
+use super::{
+    Capability, Completion, LocalStore, Lookup, ReadTrace, Records, Store, Write, WriteHealth,
+};
 use crate::http::metrics_text::{family, metric};
 use bytes::Bytes;
 use kvant_base::Result;
@@ -32,35 +34,7 @@ impl Store for LevelDbStore {
         capability != Capability::Ttl
     }
 
-    /// A value has no length before it is read: its memory is reserved afterwards.
-    fn get(&self, key: &[u8], _block_bytes_max: u32, _trace: &mut ReadTrace) -> Result<Lookup> {
-        Ok(Lookup::Known(self.db.get(key)?.map(Bytes::from_owner)))
-    }
-
-    fn try_get(&self, _key: &[u8], _trace: &mut ReadTrace) -> Result<Lookup> {
-        Ok(Lookup::NeedsDisk { block_bytes: 0 })
-    }
-
-    fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion) {
-        let mut batch = Batch::default();
-        for write in writes {
-            match &write.value {
-                Some(value) => batch.put(&write.key, value),
-                None => batch.delete(&write.key),
-            }
-        }
-        self.db.submit(batch, Box::new(move |result| done.complete(result)));
-    }
-
-    fn on_writable(&self, wake: Box<dyn FnOnce() + Send>) {
-        self.db.on_writable(wake);
-    }
-
-    fn stall(&self) -> Option<&'static str> {
-        self.db.stall()
-    }
-
-    fn range(&self, start: &[u8], end: Option<&[u8]>) -> Result<Box<dyn Records>> {
+    fn range(&self, start: &[u8], end: Option<&[u8]>, _count_max: u64) -> Result<Box<dyn Records>> {
         Ok(Box::new(self.db.range(start, end)?))
     }
 
@@ -129,6 +103,36 @@ impl Store for LevelDbStore {
 
     fn close(&self) -> Result<()> {
         self.db.close()
+    }
+}
+
+impl LocalStore for LevelDbStore {
+    /// A value has no length before it is read: its memory is reserved afterwards.
+    fn get(&self, key: &[u8], _block_bytes_max: u32, _trace: &mut ReadTrace) -> Result<Lookup> {
+        Ok(Lookup::Known(self.db.get(key)?.map(Bytes::from_owner)))
+    }
+
+    fn try_get(&self, _key: &[u8], _trace: &mut ReadTrace) -> Result<Lookup> {
+        Ok(Lookup::NeedsDisk { block_bytes: 0 })
+    }
+
+    fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion) {
+        let mut batch = Batch::default();
+        for write in writes {
+            match &write.value {
+                Some(value) => batch.put(&write.key, value),
+                None => batch.delete(&write.key),
+            }
+        }
+        self.db.submit(batch, Box::new(move |result| done.complete(result)));
+    }
+
+    fn on_writable(&self, wake: Box<dyn FnOnce() + Send>) {
+        self.db.on_writable(wake);
+    }
+
+    fn stall(&self) -> Option<&'static str> {
+        self.db.stall()
     }
 }
 

@@ -1,7 +1,8 @@
 //! The log-structured merge tree of `kvant-engine`, as the server sees it.
 
 use super::{
-    Capability, Completion, Lookup, ReadTrace, Records, Store, Write, WriteHealth, lsm_metrics,
+    Capability, Completion, LocalStore, Lookup, ReadTrace, Records, Store, Write, WriteHealth,
+    lsm_metrics,
 };
 use kvant_base::Result;
 use kvant_engine::{Db, RangeIter, StallReason, WriteBatch};
@@ -28,43 +29,7 @@ impl Store for LsmStore {
         true
     }
 
-    fn get(&self, key: &[u8], block_bytes_max: u32, trace: &mut ReadTrace) -> Result<Lookup> {
-        let mut touched = kvant_engine::ReadTrace::default();
-        let found = self.db.get_bounded(key, block_bytes_max, &mut touched);
-        *trace = touched.into();
-        found.map(Lookup::from)
-    }
-
-    fn try_get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Lookup> {
-        let mut touched = kvant_engine::ReadTrace::default();
-        let found = self.db.try_get(key, &mut touched);
-        *trace = touched.into();
-        found.map(Lookup::from)
-    }
-
-    fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion) {
-        let mut batch = WriteBatch::new();
-        for write in writes {
-            match &write.value {
-                Some(value) => batch.put(&write.key, value, write.expires_at_ms),
-                None => batch.delete(&write.key),
-            }
-        }
-        let complete = Box::new(move |result| done.complete(result));
-        if let Err(refused) = self.db.submit(batch, complete) {
-            (refused.done)(Err(refused.error));
-        }
-    }
-
-    fn on_writable(&self, wake: Box<dyn FnOnce() + Send>) {
-        self.db.on_writable(wake);
-    }
-
-    fn stall(&self) -> Option<&'static str> {
-        self.db.stall().map(StallReason::name)
-    }
-
-    fn range(&self, start: &[u8], end: Option<&[u8]>) -> Result<Box<dyn Records>> {
+    fn range(&self, start: &[u8], end: Option<&[u8]>, _count_max: u64) -> Result<Box<dyn Records>> {
         Ok(Box::new(self.db.range(start, end)?))
     }
 
@@ -99,6 +64,44 @@ impl Store for LsmStore {
 
     fn close(&self) -> Result<()> {
         self.db.close()
+    }
+}
+
+impl LocalStore for LsmStore {
+    fn get(&self, key: &[u8], block_bytes_max: u32, trace: &mut ReadTrace) -> Result<Lookup> {
+        let mut touched = kvant_engine::ReadTrace::default();
+        let found = self.db.get_bounded(key, block_bytes_max, &mut touched);
+        *trace = touched.into();
+        found.map(Lookup::from)
+    }
+
+    fn try_get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Lookup> {
+        let mut touched = kvant_engine::ReadTrace::default();
+        let found = self.db.try_get(key, &mut touched);
+        *trace = touched.into();
+        found.map(Lookup::from)
+    }
+
+    fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion) {
+        let mut batch = WriteBatch::new();
+        for write in writes {
+            match &write.value {
+                Some(value) => batch.put(&write.key, value, write.expires_at_ms),
+                None => batch.delete(&write.key),
+            }
+        }
+        let complete = Box::new(move |result| done.complete(result));
+        if let Err(refused) = self.db.submit(batch, complete) {
+            (refused.done)(Err(refused.error));
+        }
+    }
+
+    fn on_writable(&self, wake: Box<dyn FnOnce() + Send>) {
+        self.db.on_writable(wake);
+    }
+
+    fn stall(&self) -> Option<&'static str> {
+        self.db.stall().map(StallReason::name)
     }
 }
 

@@ -9,7 +9,9 @@
 //!
 //! Threads: any; one lock, held while a batch is applied or some records are copied.
 
-use super::{Capability, Completion, Lookup, ReadTrace, Records, Store, Write, WriteHealth};
+use super::{
+    Capability, Completion, LocalStore, Lookup, ReadTrace, Records, Store, Write, WriteHealth,
+};
 use crate::http::metrics_text::metric;
 use bytes::Bytes;
 use kvant_base::lock::NamedMutex;
@@ -93,29 +95,7 @@ impl Store for MemoryStore {
         capability == Capability::Range
     }
 
-    fn get(&self, key: &[u8], _block_bytes_max: u32, trace: &mut ReadTrace) -> Result<Lookup> {
-        self.try_get(key, trace)
-    }
-
-    fn try_get(&self, key: &[u8], _trace: &mut ReadTrace) -> Result<Lookup> {
-        Ok(Lookup::Known(self.records.lock().map.get(key).cloned()))
-    }
-
-    fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion) {
-        let writes: Vec<&Write> = writes.collect();
-        let result = self.records.lock().apply(&writes);
-        done.complete(result);
-    }
-
-    fn on_writable(&self, wake: Box<dyn FnOnce() + Send>) {
-        wake();
-    }
-
-    fn stall(&self) -> Option<&'static str> {
-        None
-    }
-
-    fn range(&self, start: &[u8], end: Option<&[u8]>) -> Result<Box<dyn Records>> {
+    fn range(&self, start: &[u8], end: Option<&[u8]>, _count_max: u64) -> Result<Box<dyn Records>> {
         Ok(Box::new(MemoryRecords {
             records: Arc::clone(&self.records),
             from: Bound::Included(start.into()),
@@ -143,6 +123,30 @@ impl Store for MemoryStore {
 
     fn close(&self) -> Result<()> {
         Ok(())
+    }
+}
+
+impl LocalStore for MemoryStore {
+    fn get(&self, key: &[u8], _block_bytes_max: u32, trace: &mut ReadTrace) -> Result<Lookup> {
+        self.try_get(key, trace)
+    }
+
+    fn try_get(&self, key: &[u8], _trace: &mut ReadTrace) -> Result<Lookup> {
+        Ok(Lookup::Known(self.records.lock().map.get(key).cloned()))
+    }
+
+    fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion) {
+        let writes: Vec<&Write> = writes.collect();
+        let result = self.records.lock().apply(&writes);
+        done.complete(result);
+    }
+
+    fn on_writable(&self, wake: Box<dyn FnOnce() + Send>) {
+        wake();
+    }
+
+    fn stall(&self) -> Option<&'static str> {
+        None
     }
 }
 

@@ -1,8 +1,9 @@
 //! The seam between the server and a storage engine.
 //!
-//! Every call returns at once or after one read of the disk; none waits for an fsync, a stall or
-//! another request, so that all of them may run on a selector (`--dispatch inline`). The operator's
-//! calls are the exceptions, and say so.
+//! A [`LocalStore`] has the data on this machine: every call returns at once or after one read of
+//! the disk; none waits for an fsync, a stall or another request, so that all of them may run on a
+//! selector (`--dispatch inline`). A [`RemoteStore`] asks other machines: its calls return futures,
+//! which selectors await, whatever `--dispatch` says. The operator's calls wait, and say so.
 //!
 //! Engines declare optional features as [`Capability`]. The server rejects a request that needs a
 //! missing one.
@@ -11,14 +12,22 @@ use crate::key::Key;
 use bytes::Bytes;
 use kvant_base::tag::Activity;
 use kvant_base::{Error, ErrorKind, Result, named_enum};
+use std::future::{self, Future};
+use std::ops::Deref;
 use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
 
+#[cfg(feature = "cassandra")]
+mod cassandra;
 #[cfg(feature = "leveldb")]
 mod leveldb;
 mod lsm;
 mod lsm_metrics;
 mod memory;
 
+#[cfg(feature = "cassandra")]
+pub use cassandra::CassandraStore;
 #[cfg(feature = "leveldb")]
 pub use leveldb::LevelDbStore;
 pub use lsm::LsmStore;
@@ -137,6 +146,9 @@ pub struct ReadTrace {
     pub block_read_bytes: u64,
 }
 
+/// What a remote store is asked for.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+
 /// Whether writes succeed.
 #[derive(Clone, Debug)]
 pub enum WriteHealth {
@@ -148,36 +160,82 @@ pub enum WriteHealth {
     Failing(Error),
     /// Writes are refused until a restart, for this first cause.
     Fenced(Error),
+    /// No request succeeds, because the cluster cannot be reached; it is tried again and again.
+    Away(Error),
 }
 
 /// Records of a range in key order.
 pub trait Records: Send {
-    /// The next record, key and value, or `None` at the end of the range.
+    /// The next record, key and value, or `None` at the end of the range, or where
+    /// [`Records::must_fetch`].
     fn next(&mut self) -> Result<Option<(&[u8], &[u8])>>;
 
     /// What reading them touched so far.
     fn trace(&self) -> ReadTrace;
+
+    /// Whether the next record has to be fetched from another machine first.
+    fn must_fetch(&self) -> bool {
+        false
+    }
+
+    /// Fetches the next records.
+    fn fetch(&mut self) -> Pending<'_, ()> {
+        Box::pin(future::ready(Ok(())))
+    }
 }
 
-/// A storage engine behind the HTTP interface.
-pub trait Store: Send + Sync {
-    /// The engine's name (`--engine`).
-    fn name(&self) -> &'static str;
+/// The engine of a server.
+#[derive(Clone)]
+pub enum Backend {
+    /// Has the data on this machine.
+    Local(Arc<dyn LocalStore>),
+    /// Asks other machines.
+    Remote(Arc<dyn RemoteStore>),
+}
 
-    /// Whether the engine has this capability. The result never changes.
-    fn has(&self, capability: Capability) -> bool;
+impl Backend {
+    /// The engine, if the data is on this machine.
+    pub(crate) fn local(&self) -> Option<&Arc<dyn LocalStore>> {
+        match self {
+            Backend::Local(store) => Some(store),
+            Backend::Remote(_) => None,
+        }
+    }
 
+    /// Nodes that store each record.
+    pub(crate) fn replica_count(&self) -> u32 {
+        match self {
+            Backend::Local(_) => 1,
+            Backend::Remote(store) => store.replica_count(),
+        }
+    }
+}
+
+impl Deref for Backend {
+    type Target = dyn Store;
+
+    #[inline]
+    fn deref(&self) -> &(dyn Store + 'static) {
+        match self {
+            Backend::Local(store) => &**store,
+            Backend::Remote(store) => &**store,
+        }
+    }
+}
+
+/// A storage engine on this machine.
+pub trait LocalStore: Store {
     /// The newest value of `key`. A block of the disk longer than `block_bytes_max` is not read:
     /// [`Lookup::NeedsDisk`] says how much memory to reserve first. `trace` receives what the read
     /// touches.
     fn get(&self, key: &[u8], block_bytes_max: u32, trace: &mut ReadTrace) -> Result<Lookup>;
 
-    /// As [`Store::get`], without waiting for the disk.
+    /// As [`LocalStore::get`], without waiting for the disk.
     fn try_get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Lookup>;
 
     /// Commits `writes` together: all or none of them. `done` receives the outcome when the sync
     /// level is reached, or before this returns. `ErrorKind::Stalled`: nothing was written;
-    /// register with [`Store::on_writable`] and retry.
+    /// register with [`LocalStore::on_writable`] and retry.
     fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion);
 
     /// Calls `wake` once as soon as a stalled write may succeed, on any thread; at once when it may
@@ -186,9 +244,43 @@ pub trait Store: Send + Sync {
 
     /// Why a write would stall now, in one word.
     fn stall(&self) -> Option<&'static str>;
+}
 
-    /// Records with `start <= key`, and `key < end` where an end is given.
-    fn range(&self, start: &[u8], end: Option<&[u8]>) -> Result<Box<dyn Records>>;
+/// A storage engine on other machines. Every future resolves within the engine's own limit of time.
+pub trait RemoteStore: Store {
+    /// Nodes that store each record.
+    fn replica_count(&self) -> u32;
+
+    /// The nodes that can be reached and the consistency of requests: `cluster` in `/health`.
+    fn health_json(&self) -> serde_json::Value;
+
+    /// The newest value of `key` on `ack_count` of the nodes that store it; `None`: the engine's
+    /// default.
+    ///
+    /// # Errors
+    /// `ErrorKind::TooFewReplicas`, `NoAnswer`, `Away`.
+    fn get(&self, key: &[u8], ack_count: Option<u32>) -> Pending<'static, Option<Bytes>>;
+
+    /// Resolves when `ack_count` of the nodes that store the record have the write; `None`: the
+    /// engine's default.
+    ///
+    /// # Errors
+    /// As [`RemoteStore::get`]. After `TooFewReplicas` and `NoAnswer` the write may be there
+    /// nevertheless, or appear later.
+    fn write(&self, write: &Write, ack_count: Option<u32>) -> Pending<'static, ()>;
+}
+
+/// What engines of both kinds have.
+pub trait Store: Send + Sync {
+    /// The engine's name (`--engine`).
+    fn name(&self) -> &'static str;
+
+    /// Whether the engine has this capability. The result never changes.
+    fn has(&self, capability: Capability) -> bool;
+
+    /// Records with `start <= key`, and `key < end` where an end is given. The caller reads
+    /// `count_max` of them at most.
+    fn range(&self, start: &[u8], end: Option<&[u8]>, count_max: u64) -> Result<Box<dyn Records>>;
 
     /// The engine's statistics: the value of `engine` in `/v0/stats`.
     fn stats_json(&self) -> serde_json::Result<serde_json::Value>;

@@ -26,7 +26,7 @@ use super::failure::Failure;
 use super::pool::PoolReply;
 use super::storage::Storage;
 use crate::config::DispatchMode;
-use crate::store::{Completion, Store};
+use crate::store::{Backend, Completion, LocalStore};
 use kvant_base::tag::{self, Activity, Stage};
 use kvant_base::wait::{self, WaitKind};
 use kvant_base::{Error, ErrorKind, Result};
@@ -45,8 +45,8 @@ pub(super) async fn run(storage: Rc<Storage>) {
     let mut writes = Vec::new();
     loop {
         storage.batcher.take_into(&mut writes).await;
-        let Some(store) = storage.lifecycle.store().cloned() else {
-            // Unreachable in practice: a request appends only when there is a store.
+        let Some(store) = storage.lifecycle.store().and_then(Backend::local).cloned() else {
+            // Unreachable in practice: a request appends only when there is a local store.
             let closed = Error::new(ErrorKind::Closed, "there is no store");
             finish(&storage, writes.drain(..), &Err(closed.into()));
             continue;
@@ -93,7 +93,7 @@ fn batch_len(writes: &[PendingWrite]) -> usize {
     fits.count().max(1)
 }
 
-fn send(storage: &Rc<Storage>, store: &Arc<dyn Store>, mut batch: Vec<PendingWrite>) {
+fn send(storage: &Rc<Storage>, store: &Arc<dyn LocalStore>, mut batch: Vec<PendingWrite>) {
     start_ttls(storage, &mut batch);
     let later = storage.send_writes(batch.iter().map(|pending| pending.write.clone()).collect());
     let (storage, store) = (Rc::clone(storage), Arc::clone(store));
@@ -126,7 +126,7 @@ enum Submitted {
     Later(oneshot::Receiver<Result<()>>),
 }
 
-fn submit(storage: &Storage, store: &dyn Store, writes: &mut [PendingWrite]) -> Submitted {
+fn submit(storage: &Storage, store: &dyn LocalStore, writes: &mut [PendingWrite]) -> Submitted {
     let activity = writes.first().map_or(Activity::None, |pending| pending.write.activity());
     let _tag = tag::enter_at(activity, Stage::Dispatch);
     let started_ns = storage.meter.now_ns();
@@ -196,7 +196,7 @@ struct Writable;
 
 /// Waits until the store may take `writes` again. Writes that wait too long, these or ones appended
 /// meanwhile, fail as stalled; the rest is in `writes` afterwards.
-async fn wait_out_stall(storage: &Storage, store: &dyn Store, writes: &mut Vec<PendingWrite>) {
+async fn wait_out_stall(storage: &Storage, store: &dyn LocalStore, writes: &mut Vec<PendingWrite>) {
     let batcher = &storage.batcher;
     let counters = &storage.meter.counters;
     let wait_max = storage.config.queue_wait_max;

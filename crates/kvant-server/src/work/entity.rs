@@ -11,7 +11,7 @@ use super::storage::{BLOCK_BYTES_UNCOUNTED, Reading, Storage};
 use crate::http::query::EntityQuery;
 use crate::key::Key;
 use crate::memory::{Held, SMALL_BYTES};
-use crate::store::{Lookup, Store, Write};
+use crate::store::{Backend, LocalStore, Lookup, Pending, Write};
 use crate::timing::StorageWork;
 use bytes::Bytes;
 use kvant_base::tag::{self, Activity, Stage};
@@ -37,8 +37,8 @@ pub(crate) enum EntityWork {
     Done(EntityOutcome, StorageWork),
     /// In a batch.
     Write(Writing, WriteKind),
-    /// Waits for a worker or for memory.
-    Read(Pin<Box<dyn Future<Output = (EntityOutcome, StorageWork)>>>),
+    /// Waits for a worker, for memory, or for other machines.
+    Later(Pin<Box<dyn Future<Output = (EntityOutcome, StorageWork)>>>),
     Taken,
 }
 
@@ -63,7 +63,7 @@ impl Future for EntityWork {
                 };
                 Poll::Ready((outcome, written.work))
             }
-            EntityWork::Read(read) => read.as_mut().poll(cx),
+            EntityWork::Later(later) => later.as_mut().poll(cx),
             work => match mem::replace(work, EntityWork::Taken) {
                 EntityWork::Done(outcome, work) => Poll::Ready((outcome, work)),
                 _ => panic!("no future is polled after its end"),
@@ -76,10 +76,18 @@ impl Future for EntityWork {
 #[inline]
 pub(crate) fn get(
     storage: &Rc<Storage>,
-    store: &Arc<dyn Store>,
-    key: Key,
+    store: &Backend,
+    query: EntityQuery,
     now_ns: u64,
 ) -> EntityWork {
+    let store = match store {
+        Backend::Local(store) => store,
+        Backend::Remote(store) => {
+            let value = store.get(&query.key, query.ack_count());
+            return EntityWork::Later(Box::pin(fetch(Rc::clone(storage), value, now_ns)));
+        }
+    };
+    let key = query.key;
     let start = match storage.get(&**store, &key, BLOCK_BYTES_UNCOUNTED, now_ns) {
         Reading::Done(read) => match outcome_of(storage, read.result, None) {
             Ok(outcome) => return EntityWork::Done(outcome, read.work),
@@ -88,20 +96,89 @@ pub(crate) fn get(
         Reading::Later(later) => SlowRead::Later(later),
     };
     let (storage, store) = (Rc::clone(storage), Arc::clone(store));
-    EntityWork::Read(Box::pin(get_slowly(storage, store, key, now_ns, start)))
+    EntityWork::Later(Box::pin(get_slowly(storage, store, key, now_ns, start)))
 }
 
 /// Adds a put to the batch of this turn. `value` is short, or its memory is held by the caller.
 #[inline]
-pub(crate) fn put(storage: &Storage, query: EntityQuery, value: Bytes, now_ns: u64) -> EntityWork {
+pub(crate) fn put(
+    storage: &Rc<Storage>,
+    store: &Backend,
+    query: EntityQuery,
+    value: Bytes,
+    now_ns: u64,
+) -> EntityWork {
+    let ack_count = query.ack_count();
     let write = Write::new(query.key, Some(value), query.ttl_ms);
-    EntityWork::Write(storage.batcher.append(write, now_ns), WriteKind::Put)
+    begin_write(storage, store, write, ack_count, WriteKind::Put, now_ns)
 }
 
 #[inline]
-pub(crate) fn delete(storage: &Storage, key: Key, now_ns: u64) -> EntityWork {
-    let write = Write::new(key, None, None);
-    EntityWork::Write(storage.batcher.append(write, now_ns), WriteKind::Delete)
+pub(crate) fn delete(
+    storage: &Rc<Storage>,
+    store: &Backend,
+    query: EntityQuery,
+    now_ns: u64,
+) -> EntityWork {
+    let ack_count = query.ack_count();
+    let write = Write::new(query.key, None, None);
+    begin_write(storage, store, write, ack_count, WriteKind::Delete, now_ns)
+}
+
+#[inline]
+fn begin_write(
+    storage: &Rc<Storage>,
+    store: &Backend,
+    write: Write,
+    ack_count: Option<u32>,
+    kind: WriteKind,
+    now_ns: u64,
+) -> EntityWork {
+    match store {
+        Backend::Local(_) => EntityWork::Write(storage.batcher.append(write, now_ns), kind),
+        Backend::Remote(store) => {
+            let written = store.write(&write, ack_count);
+            EntityWork::Later(Box::pin(finish_write(Rc::clone(storage), written, kind, now_ns)))
+        }
+    }
+}
+
+/// Waits for a write on other machines.
+async fn finish_write(
+    storage: Rc<Storage>,
+    written: Pending<'static, ()>,
+    kind: WriteKind,
+    begun_ns: u64,
+) -> (EntityOutcome, StorageWork) {
+    let outcome = match (written.await, kind) {
+        (Ok(()), WriteKind::Put) => EntityOutcome::Stored,
+        (Ok(()), WriteKind::Delete) => EntityOutcome::Deleted,
+        (Err(error), _) => EntityOutcome::Failed(error.into()),
+    };
+    let work = StorageWork { done_ns: storage.meter.now_ns(), ..StorageWork::at(begun_ns) };
+    (outcome, work)
+}
+
+/// Waits for a value from other machines. Its memory is reserved when its length is known.
+async fn fetch(
+    storage: Rc<Storage>,
+    value: Pending<'static, Option<Bytes>>,
+    begun_ns: u64,
+) -> (EntityOutcome, StorageWork) {
+    let found = value.await.map(Lookup::Known).map_err(Failure::from);
+    let work = StorageWork { done_ns: storage.meter.now_ns(), ..StorageWork::at(begun_ns) };
+    let outcome = match outcome_of(&storage, found.clone(), None) {
+        Ok(outcome) => outcome,
+        Err(bytes) => {
+            let held = storage.memory.hold(bytes, storage.config.queue_wait_max).await;
+            let failed = EntityOutcome::Failed(Failure::NoMemory);
+            match held {
+                Some(held) => outcome_of(&storage, found, Some(held)).unwrap_or(failed),
+                None => failed,
+            }
+        }
+    };
+    (outcome, work)
 }
 
 enum SlowRead {
@@ -112,7 +189,7 @@ enum SlowRead {
 
 async fn get_slowly(
     storage: Rc<Storage>,
-    store: Arc<dyn Store>,
+    store: Arc<dyn LocalStore>,
     key: Key,
     begun_ns: u64,
     mut waits_for: SlowRead,

@@ -1,47 +1,68 @@
 //! Whether there is a store to serve.
 //!
-//! Threads: every request reads it, so reading is one load; each part is set once.
+//! Threads: every request reads it, so reading is one load. Store and failure are set once.
 
 use crate::http::Problem;
-use crate::store::Store;
-use std::sync::{Arc, OnceLock};
+use crate::store::Backend;
+use kvant_base::Error;
+use kvant_base::lock::NamedMutex;
+use std::sync::OnceLock;
 
 /// Reports how much of a recovery is done, in per cent.
 pub(crate) type RecoveryPerCent = Box<dyn Fn() -> u64 + Send + Sync>;
 
-#[derive(Default)]
 pub(crate) struct Lifecycle {
-    store: OnceLock<Arc<dyn Store>>,
+    store: OnceLock<Backend>,
     failed: OnceLock<String>,
     recovery_per_cent: OnceLock<RecoveryPerCent>,
+    /// Why the cluster that has the data cannot be reached.
+    away: NamedMutex<Option<Error>>,
+}
+
+impl Default for Lifecycle {
+    fn default() -> Lifecycle {
+        Lifecycle {
+            store: OnceLock::new(),
+            failed: OnceLock::new(),
+            recovery_per_cent: OnceLock::new(),
+            away: NamedMutex::new("cluster_away", None),
+        }
+    }
 }
 
 impl Lifecycle {
     /// The store, once recovery has finished.
     #[inline]
-    pub(crate) fn store(&self) -> Option<&Arc<dyn Store>> {
+    pub(crate) fn store(&self) -> Option<&Backend> {
         self.store.get()
     }
 
     /// The store, or why there is none.
     #[inline]
-    pub(crate) fn ready(&self) -> Result<&Arc<dyn Store>, Problem> {
+    pub(crate) fn ready(&self) -> Result<&Backend, Problem> {
         self.store.get().ok_or_else(|| self.not_ready())
     }
 
     #[cold]
     fn not_ready(&self) -> Problem {
-        match self.failed.get() {
-            Some(reason) => Problem::failed(reason),
-            None => Problem::recovering(self.recovery_per_cent.get().map_or(0, |done| done())),
+        if let Some(reason) = self.failed.get() {
+            return Problem::failed(reason);
         }
+        if let Some(cause) = &*self.away.lock() {
+            return Problem::away(cause);
+        }
+        Problem::recovering(self.recovery_per_cent.get().map_or(0, |done| done()))
     }
 
     pub(crate) fn set_recovering(&self, per_cent: RecoveryPerCent) {
         self.recovery_per_cent.get_or_init(|| per_cent);
     }
 
-    pub(crate) fn set_ready(&self, store: Arc<dyn Store>) {
+    pub(crate) fn set_away(&self, cause: &Error) {
+        *self.away.lock() = Some(cause.clone());
+    }
+
+    pub(crate) fn set_ready(&self, store: Backend) {
         self.store.get_or_init(|| store);
     }
 

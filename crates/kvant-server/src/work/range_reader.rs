@@ -9,7 +9,7 @@
 use crate::http::query::RangeQuery;
 use crate::http::record_format::RecordFormat;
 use crate::key::Key;
-use crate::store::{ReadTrace, Records, Store};
+use crate::store::{ReadTrace, Records, RemoteStore, Store};
 use bytes::{BufMut, Bytes, BytesMut};
 use kvant_base::Result;
 use kvant_base::tag::{self, Stage};
@@ -60,11 +60,7 @@ impl RangeReader {
     /// Reads the next piece. The last one must have been taken.
     pub(crate) fn read_piece(&mut self, store: &dyn Store) -> Result<()> {
         let _tag = tag::stage(Stage::Merge);
-        if self.left_count > 0
-            && let Source::Requested { start, end } = &self.records
-        {
-            self.records = Source::Open(store.range(start, end.as_deref())?);
-        }
+        self.open(store)?;
         let mut piece = BytesMut::new();
         while piece.len() < PIECE_BYTES {
             let record = match &mut self.records {
@@ -72,7 +68,7 @@ impl RangeReader {
                 _ => None,
             };
             let Some((key, value)) = record else {
-                self.ended = true;
+                self.ended = !self.must_fetch();
                 break;
             };
             let start = piece.len();
@@ -97,6 +93,32 @@ impl RangeReader {
         self.piece_bytes_held = piece.capacity();
         self.piece = piece.freeze();
         Ok(())
+    }
+
+    /// Fetches what the next piece needs from other machines.
+    pub(crate) async fn fetch(&mut self, store: &dyn RemoteStore) -> Result<()> {
+        self.open(store)?;
+        match &mut self.records {
+            Source::Open(records) if self.left_count > 0 && records.must_fetch() => {
+                records.fetch().await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn open(&mut self, store: &dyn Store) -> Result<()> {
+        if self.left_count > 0
+            && let Source::Requested { start, end } = &self.records
+        {
+            let range = store.range(start, end.as_deref(), self.left_count)?;
+            self.records = Source::Open(range);
+        }
+        Ok(())
+    }
+
+    fn must_fetch(&self) -> bool {
+        self.left_count > 0
+            && matches!(&self.records, Source::Open(records) if records.must_fetch())
     }
 
     pub(crate) fn trace(&self) -> ReadTrace {

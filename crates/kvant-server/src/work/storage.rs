@@ -24,7 +24,7 @@ use crate::config::{DispatchMode, ServerConfig};
 use crate::http::Problem;
 use crate::key::Key;
 use crate::memory::RequestMemory;
-use crate::store::{Lookup, Store, Write};
+use crate::store::{Backend, LocalStore, Lookup, RemoteStore, Store, Write};
 use crate::timing::{Meter, StorageWork};
 use crate::turns::ReadBudget;
 use kvant_base::{ErrorKind, Level, Log, Result};
@@ -105,7 +105,7 @@ impl Storage {
     #[inline]
     pub(super) fn get(
         &self,
-        store: &dyn Store,
+        store: &dyn LocalStore,
         key: &Key,
         block_bytes_max: u32,
         now_ns: u64,
@@ -126,7 +126,13 @@ impl Storage {
         Reading::Later(self.port().send(GetRequest { key: key.clone(), block_bytes_max }))
     }
 
-    fn get_here(&self, store: &dyn Store, key: &[u8], block_bytes_max: u32, now_ns: u64) -> Read {
+    fn get_here(
+        &self,
+        store: &dyn LocalStore,
+        key: &[u8],
+        block_bytes_max: u32,
+        now_ns: u64,
+    ) -> Read {
         let mut work = StorageWork::at(now_ns);
         let found = store.get(key, block_bytes_max, &mut work.read);
         self.done_here(work, found)
@@ -140,7 +146,7 @@ impl Storage {
     }
 
     /// Takes the reply to a read that was sent to the pool.
-    pub(super) fn finish_read(&self, store: &dyn Store, done: Done<GetRequest>) -> Read {
+    pub(super) fn finish_read(&self, store: &dyn LocalStore, done: Done<GetRequest>) -> Read {
         let Done { reply, work } = done;
         let result = match reply {
             PoolReply::Finished(found) => found.map_err(Failure::from),
@@ -157,9 +163,12 @@ impl Storage {
     /// Reads the next piece of a range, here or on a worker.
     pub(crate) async fn read_piece(
         self: Rc<Self>,
-        store: Arc<dyn Store>,
+        store: Backend,
         reader: Box<RangeReader>,
     ) -> Piece {
+        if let Backend::Remote(store) = &store {
+            return self.fetch_piece(&**store, reader).await;
+        }
         match self.config.dispatch {
             DispatchMode::Inline => self.read_piece_here(&*store, reader, self.meter.now_ns()),
             DispatchMode::Pool | DispatchMode::Hybrid => {
@@ -167,6 +176,21 @@ impl Storage {
                 self.finish_piece(&*store, done)
             }
         }
+    }
+
+    async fn fetch_piece(&self, store: &dyn RemoteStore, mut reader: Box<RangeReader>) -> Piece {
+        let begun_ns = self.meter.now_ns();
+        let mut piece = match reader.fetch(store).await {
+            Ok(()) => self.read_piece_here(store, reader, begun_ns),
+            Err(error) => {
+                let work =
+                    StorageWork { done_ns: self.meter.now_ns(), ..StorageWork::at(begun_ns) };
+                Piece { reader, result: Err(error.into()), work }
+            }
+        };
+        // Fetching is work, not waiting.
+        piece.work.started_ns = begun_ns;
+        piece
     }
 
     fn read_piece_here(

@@ -8,7 +8,7 @@ use kvant_base::MemoryBudget;
 use kvant_engine::SyncLevel;
 use kvant_env::Env;
 use kvant_env::testing::FaultyFs;
-use kvant_server::{Capability, MemoryStore, Server, Store};
+use kvant_server::{Backend, Capability, MemoryStore, Server, Store};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,7 +63,7 @@ fn memory() -> Engine {
     let server =
         Server::start(fixture::config(), Env::posix(), memory.clone(), events.clone(), recent)
             .unwrap();
-    server.set_ready(Arc::new(MemoryStore::new(memory)));
+    server.set_ready(Backend::Local(Arc::new(MemoryStore::new(memory))));
     let capabilities = &[Capability::Range];
     Engine { name: "memory", server, capabilities, events, _dir: TempDir::new() }
 }
@@ -82,7 +82,7 @@ fn leveldb() -> Engine {
     let options = Options { sync: SyncLevel::Always, memory_bytes: MEMORY_BYTES, compresses: true };
     let resources = Resources { memory, log: events.clone() };
     let db = LevelDb::open(Env::posix(), &dir.0.join("data"), options, resources).unwrap();
-    server.set_ready(Arc::new(kvant_server::LevelDbStore::new(db)));
+    server.set_ready(Backend::Local(Arc::new(kvant_server::LevelDbStore::new(db))));
     let capabilities = &[
         Capability::Persistence,
         Capability::Range,
@@ -93,6 +93,46 @@ fn leveldb() -> Engine {
     Engine { name: "leveldb", server, capabilities, events, _dir: dir }
 }
 
+/// The nodes that `cargo xtask cluster-check` has started.
+#[cfg(feature = "cassandra")]
+fn cluster_nodes() -> Option<Vec<String>> {
+    let nodes = std::env::var("KVANT_TEST_CLUSTER").ok()?;
+    Some(nodes.split(',').map(str::to_string).collect())
+}
+
+#[cfg(feature = "cassandra")]
+fn cassandra() -> Engine {
+    use kvant_cassandra::{Cluster, Options};
+    use std::time::Duration;
+
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let (env, memory) = (Env::posix(), MemoryBudget::new(MEMORY_BYTES));
+    let events = Arc::new(Events::default());
+    let recent = kvant_base::Events::new(64);
+    let server =
+        Server::start(fixture::config(), env.clone(), memory, events.clone(), recent).unwrap();
+    let options = Options {
+        nodes: cluster_nodes().unwrap(),
+        keyspace: format!("contract_{}_{number}", std::process::id()),
+        datacenter: None,
+        // Of a node that wants none, too.
+        credentials: Some(("cassandra".to_string(), "cassandra".to_string())),
+        tls_ca: None,
+        replica_count: Some(1),
+        bucket_count: Some(16),
+        ack_count: None,
+        timeout: Duration::from_secs(10),
+        connection_count: 1,
+    };
+    let log: Arc<dyn kvant_base::Log> = events.clone();
+    let cluster = Cluster::open(&options, env.clock, &log, &|error| panic!("{error}")).unwrap();
+    let store = kvant_server::CassandraStore::new(cluster);
+    server.set_ready(Backend::Remote(Arc::new(store)));
+    let capabilities = &[Capability::Persistence, Capability::Ttl, Capability::Range];
+    Engine { name: "cassandra", server, capabilities, events, _dir: TempDir::new() }
+}
+
 fn lsm() -> Engine {
     let kvant = Kvant::with(FaultyFs::new(0), SyncLevel::Os, fixture::config());
     let Kvant { server, events, .. } = kvant;
@@ -101,12 +141,15 @@ fn lsm() -> Engine {
 }
 
 fn on_each_engine(test: impl Fn(&Engine)) {
-    let engines = [
+    let engines: Vec<fn() -> Engine> = vec![
         memory,
         lsm,
         #[cfg(feature = "leveldb")]
         leveldb,
     ];
+    #[cfg(feature = "cassandra")]
+    let engines: Vec<fn() -> Engine> =
+        engines.into_iter().chain(cluster_nodes().map(|_| cassandra as fn() -> Engine)).collect();
     for engine in engines {
         let engine = engine();
         test(&engine);
@@ -164,7 +207,7 @@ fn a_range_has_the_records_between_its_bounds_in_key_order() {
 fn a_range_whose_end_is_before_its_start_is_empty_in_memory() {
     let store = MemoryStore::new(MemoryBudget::new(MEMORY_BYTES));
     for (start, end) in [(&b"b"[..], &b"a"[..]), (b"a", b"a")] {
-        let mut records = store.range(start, Some(end)).unwrap();
+        let mut records = store.range(start, Some(end), u64::MAX).unwrap();
         assert_eq!(records.next().unwrap(), None);
     }
 }

@@ -6,7 +6,7 @@ use kvant_base::{MemoryBudget, Result};
 use kvant_engine::{Db, Options, Resources, SyncLevel};
 use kvant_env::Env;
 use kvant_env::testing::{FaultOp, FaultyFs};
-use kvant_server::{LsmStore, Server, ServerConfig};
+use kvant_server::{Backend, LsmStore, Server, ServerConfig};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl Kvant {
         let resources =
             Resources { memory, log: events.clone(), events: recent, progress: Arc::default() };
         let db = Db::open(env, Path::new("/data"), options, resources).unwrap();
-        server.set_ready(Arc::new(LsmStore::new(db.clone())));
+        server.set_ready(Backend::Local(Arc::new(LsmStore::new(db.clone()))));
         Kvant { server, db, disk, events }
     }
 

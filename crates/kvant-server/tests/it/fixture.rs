@@ -6,7 +6,7 @@ use crate::store::FaultyStore;
 use kvant_base::{Level, Log, MemoryBudget};
 use kvant_env::testing::MockClock;
 use kvant_env::{Clock, Env};
-use kvant_server::{Server, ServerConfig};
+use kvant_server::{Backend, Server, ServerConfig};
 use std::fmt::Display;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -70,14 +70,14 @@ impl Fixture {
 
     pub(crate) fn with(config: ServerConfig) -> Fixture {
         let fixture = Fixture::recovering(config);
-        fixture.server.set_ready(fixture.store.clone());
+        fixture.server.set_ready(Backend::Local(fixture.store.clone()));
         fixture
     }
 
     /// A server with an existing store.
     pub(crate) fn with_store(config: ServerConfig, store: Arc<FaultyStore>) -> Fixture {
         let fixture = Fixture { store, ..Fixture::recovering(config) };
-        fixture.server.set_ready(fixture.store.clone());
+        fixture.server.set_ready(Backend::Local(fixture.store.clone()));
         fixture
     }
 

@@ -2,7 +2,7 @@
 
 use crate::client::Client;
 use crate::fixture::{Fixture, NEVER, config};
-use kvant_server::{Server, ServerConfig};
+use kvant_server::{Backend, Server, ServerConfig};
 use std::net::TcpStream;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, mpsc};
@@ -32,7 +32,7 @@ fn before_recovery_is_finished() {
     assert_eq!(client.request("GET", "/metrics", b"").status, 200);
     assert!(client.request("GET", "/v0/stats", b"").json()["engine"].is_null());
 
-    fixture.server.set_ready(fixture.store.clone());
+    fixture.server.set_ready(Backend::Local(fixture.store.clone()));
     assert_eq!(client.request("PUT", "/v0/entity?id=k", b"v").status, 201);
     assert_eq!(client.request("GET", "/health", b"").status, 200);
 }

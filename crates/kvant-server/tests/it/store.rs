@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::Clock;
-use kvant_server::{Capability, Completion, Lookup, ReadTrace, Records, Store, Write, WriteHealth};
+use kvant_server::{
+    Capability, Completion, LocalStore, Lookup, ReadTrace, Records, Store, Write, WriteHealth,
+};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -115,6 +117,53 @@ impl Store for FaultyStore {
         true
     }
 
+    fn range(&self, start: &[u8], end: Option<&[u8]>, _count_max: u64) -> Result<Box<dyn Records>> {
+        self.ranges.fetch_add(1, Ordering::SeqCst);
+        drop(self.ranging.lock().unwrap());
+        Ok(Box::new(MemoryRecords {
+            map: Arc::clone(&self.map()),
+            next: start.to_vec(),
+            end: end.map(<[u8]>::to_vec),
+            damaged_key: self.faults.damaged_key.lock().unwrap().clone(),
+        }))
+    }
+
+    fn stats_json(&self) -> serde_json::Result<serde_json::Value> {
+        Ok(serde_json::json!({ "records": self.map().len() }))
+    }
+
+    fn write_metrics(&self, out: &mut String) {
+        out.push_str("kvant_test_store 1\n");
+    }
+
+    fn write_health(&self) -> WriteHealth {
+        match self.fenced.lock().unwrap().clone() {
+            Some(cause) => WriteHealth::Fenced(cause),
+            None if self.faults.disk_full.load(Ordering::SeqCst) => WriteHealth::NoSpace,
+            None => WriteHealth::Good,
+        }
+    }
+
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn compact(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn checkpoint(&self, dir: &Path) -> Result<()> {
+        self.checkpoints.lock().unwrap().push(dir.to_path_buf());
+        Ok(())
+    }
+
+    fn close(&self) -> Result<()> {
+        self.closed.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+impl LocalStore for FaultyStore {
     fn get(&self, key: &[u8], _block_bytes_max: u32, trace: &mut ReadTrace) -> Result<Lookup> {
         self.try_get(key, trace)
     }
@@ -172,51 +221,6 @@ impl Store for FaultyStore {
         } else {
             wake();
         }
-    }
-
-    fn range(&self, start: &[u8], end: Option<&[u8]>) -> Result<Box<dyn Records>> {
-        self.ranges.fetch_add(1, Ordering::SeqCst);
-        drop(self.ranging.lock().unwrap());
-        Ok(Box::new(MemoryRecords {
-            map: Arc::clone(&self.map()),
-            next: start.to_vec(),
-            end: end.map(<[u8]>::to_vec),
-            damaged_key: self.faults.damaged_key.lock().unwrap().clone(),
-        }))
-    }
-
-    fn stats_json(&self) -> serde_json::Result<serde_json::Value> {
-        Ok(serde_json::json!({ "records": self.map().len() }))
-    }
-
-    fn write_metrics(&self, out: &mut String) {
-        out.push_str("kvant_test_store 1\n");
-    }
-
-    fn write_health(&self) -> WriteHealth {
-        match self.fenced.lock().unwrap().clone() {
-            Some(cause) => WriteHealth::Fenced(cause),
-            None if self.faults.disk_full.load(Ordering::SeqCst) => WriteHealth::NoSpace,
-            None => WriteHealth::Good,
-        }
-    }
-
-    fn flush(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn compact(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn checkpoint(&self, dir: &Path) -> Result<()> {
-        self.checkpoints.lock().unwrap().push(dir.to_path_buf());
-        Ok(())
-    }
-
-    fn close(&self) -> Result<()> {
-        self.closed.store(true, Ordering::SeqCst);
-        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@ use kvant_base::{ErrorKind, Result};
 use kvant_engine::{Compression, SyncLevel};
 use kvant_env::Env;
 use kvant_leveldb::{LevelDb, Options};
-use kvant_server::{LevelDbStore, Store};
+use kvant_server::{LevelDbStore, LocalStore};
 use std::sync::Arc;
 
 pub(super) fn options(settings: &Settings) -> Options {
@@ -26,7 +26,7 @@ pub(super) fn open(
     settings: &Settings,
     env: Env,
     resources: kvant_engine::Resources,
-) -> Result<Arc<dyn Store>> {
+) -> Result<Arc<dyn LocalStore>> {
     let (dir, options) = (&settings.data, options(settings));
     let log = Arc::clone(&resources.log);
     let resources = kvant_leveldb::Resources { memory: resources.memory, log: resources.log };

@@ -1,5 +1,7 @@
 //! The commands, one file or directory each.
 
+#[cfg(feature = "cassandra")]
+mod cassandra;
 pub(crate) mod db;
 #[cfg(feature = "leveldb")]
 pub(crate) mod db_copy;

@@ -14,7 +14,7 @@ use kvant_base::log::{Level, Log};
 use kvant_base::{Error, ErrorKind, Events, MemoryBudget, duration};
 use kvant_engine::{Db, Options, RecoveryProgress, Resources, tools};
 use kvant_env::{Env, freed_memory};
-use kvant_server::{LsmStore, MemoryStore, Server, Store};
+use kvant_server::{Backend, LsmStore, MemoryStore, Server};
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
@@ -61,10 +61,11 @@ fn run(config: &Config, env: Env, log: &Arc<dyn Log>) -> io::Result<u8> {
             let progress = Arc::clone(&progress);
             move || progress.per_cent()
         });
+        let waits_for_cluster = server.waits_for_cluster();
         let mut opened = {
             let settings = settings.clone();
             let resources = Resources { memory, log: Arc::clone(log), events, progress };
-            spawn_blocking(move || open_store(&settings, env, resources))
+            spawn_blocking(move || open_store(&settings, env, resources, &*waits_for_cluster))
         };
         let stopped_by = match signals.first_of(&mut opened).await {
             Event::Signal(name) => name,
@@ -89,11 +90,21 @@ fn open_store(
     settings: &Settings,
     env: Env,
     resources: Resources,
-) -> Result<Arc<dyn Store>, Error> {
+    waits_for_cluster: &dyn Fn(&Error),
+) -> Result<Backend, Error> {
     match settings.engine {
-        Engine::Memory => Ok(Arc::new(MemoryStore::new(resources.memory))),
+        Engine::Memory => Ok(Backend::Local(Arc::new(MemoryStore::new(resources.memory)))),
+        #[cfg(feature = "cassandra")]
+        Engine::Cassandra => {
+            super::cassandra::open(&settings.cluster, env, &resources.log, waits_for_cluster)
+        }
+        #[cfg(not(feature = "cassandra"))]
+        Engine::Cassandra => {
+            let _unused = waits_for_cluster;
+            unreachable!("the settings refuse an engine that is not built in")
+        }
         #[cfg(feature = "leveldb")]
-        Engine::LevelDb => super::leveldb::open(settings, env, resources),
+        Engine::LevelDb => super::leveldb::open(settings, env, resources).map(Backend::Local),
         #[cfg(not(feature = "leveldb"))]
         Engine::LevelDb => unreachable!("the settings refuse an engine that is not built in"),
         Engine::Lsm => {
@@ -102,7 +113,7 @@ fn open_store(
                 true => open_anyway(env, dir, options, resources)?,
                 false => Db::open(env, dir, options, resources)?,
             };
-            Ok(Arc::new(LsmStore::new(db)))
+            Ok(Backend::Local(Arc::new(LsmStore::new(db))))
         }
     }
 }
@@ -179,6 +190,9 @@ fn log_open_failed(settings: &Settings, error: &Error, log: &dyn Log) {
             "restore a checkpoint, or save what is whole: --recover-anyway runs LevelDB's own repair \
              and starts"
                 .to_string()
+        }
+        _ if settings.engine == Engine::Cassandra => {
+            "change the settings that begin with --cluster".to_string()
         }
         // The error says what to change.
         ErrorKind::Invalid => "choose another --engine or --data".to_string(),

@@ -59,6 +59,17 @@ pub(crate) fn cross_check(settings: &Settings, chosen: &[Chosen], refused: &[boo
         refuse("selector-cpus", from, sentence);
     }
 
+    for (name, other, is_alone) in [
+        ("cluster-user", "cluster-password-file", settings.cluster.user.is_some()),
+        ("cluster-password-file", "cluster-user", settings.cluster.password_file.is_some()),
+    ] {
+        if let (Some(from), Some(Origin::Default)) = (origin(name), origin(other))
+            && is_alone
+        {
+            refuse(name, from, format!("needs --{other} as well"));
+        }
+    }
+
     if let (Some(_), Some(from)) = (origin("engine"), origin("compression"))
         && settings.engine == Engine::LevelDb
         && settings.compression != Compression::None

@@ -44,10 +44,32 @@ pub(crate) struct Settings {
     pub(crate) compression: Compression,
     pub(crate) compaction: CompactionGoal,
     pub(crate) log_format: LogFormat,
+    pub(crate) cluster: ClusterSettings,
+}
+
+/// Settings of the engine `cassandra`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ClusterSettings {
+    pub(crate) nodes: Vec<String>,
+    pub(crate) keyspace: String,
+    pub(crate) datacenter: Option<String>,
+    pub(crate) user: Option<String>,
+    pub(crate) password_file: Option<PathBuf>,
+    pub(crate) tls_ca: Option<PathBuf>,
+    /// `None`: what the keyspace has.
+    pub(crate) replica_count: Option<u32>,
+    /// `None`: what the keyspace has.
+    pub(crate) bucket_count: Option<u32>,
+    /// `None`: a quorum.
+    pub(crate) ack_count: Option<u32>,
+    pub(crate) timeout: Duration,
+    pub(crate) connection_count: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {
+    /// A cluster of Cassandra or ScyllaDB, where the build has the driver.
+    Cassandra,
     Lsm,
     /// Google's LevelDB, where the build has it.
     LevelDb,
@@ -79,6 +101,7 @@ impl Settings {
             compression: Compression::None,
             compaction: CompactionGoal::default(),
             log_format: LogFormat::Text,
+            cluster: ClusterSettings::default(),
         }
     }
 

@@ -44,10 +44,12 @@ impl Setting {
 
 pub(crate) const ENV_PREFIX: &str = "KVANT_";
 
-const ENGINES: &[(&str, Engine)] =
-    &[("lsm", Engine::Lsm), ("leveldb", Engine::LevelDb), ("memory", Engine::Memory)];
-/// Engines of later versions.
-const PLANNED_ENGINES: [&str; 1] = ["cassandra"];
+const ENGINES: &[(&str, Engine)] = &[
+    ("lsm", Engine::Lsm),
+    ("leveldb", Engine::LevelDb),
+    ("cassandra", Engine::Cassandra),
+    ("memory", Engine::Memory),
+];
 const DISPATCHES: &[(&str, DispatchMode)] = &[
     ("inline", DispatchMode::Inline),
     ("pool", DispatchMode::Pool),
@@ -68,6 +70,9 @@ const COMPACTIONS: &[(&str, CompactionGoal)] =
 const LOG_FORMATS: &[(&str, LogFormat)] = &[("text", LogFormat::Text), ("json", LogFormat::Json)];
 /// Most threads of a kind, as in [`kvant_server::ServerConfig::problems`].
 const THREAD_COUNT_MAX: usize = 1024;
+/// Far beyond what clusters have.
+const REPLICA_COUNT_MAX: u32 = 100;
+const BUCKET_COUNT_MAX: u32 = 1 << 20;
 /// More requests or connections than a machine has memory for.
 const COUNT_MAX: usize = 100_000_000;
 
@@ -132,9 +137,10 @@ pub(crate) static SETTINGS: &[Setting] = &[
         default: DefaultValue::Text("lsm"),
         help: "Storage engine",
         cost: "`lsm` is Kvant's log-structured merge tree. `leveldb` is Google's LevelDB, in a \
-                directory that its own tools open: no time to live (see leveldb.md). `memory` is \
-                a sorted map, for tests and comparisons: at most half of `memory`, no time to \
-                live, no checkpoints, and nothing survives the process. `cassandra` is planned",
+                directory that its own tools open: no time to live (see leveldb.md). `cassandra` \
+                is a cluster of Apache Cassandra or ScyllaDB: no snapshots, no checkpoints (see \
+                cluster.md). `memory` is a sorted map, for tests and comparisons: at most half of \
+                `memory`, no time to live, no checkpoints, and nothing survives the process",
         apply: |s, text| engine(text).map(|engine| s.engine = engine),
     },
     Setting {
@@ -342,6 +348,103 @@ pub(crate) static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "cluster-nodes",
+        kind: Kind::Form("LIST"),
+        default: DefaultValue::Text("127.0.0.1:9042"),
+        help: "Nodes of the engine `cassandra`, such as `db1:9042,db2:9042`; the others are \
+                learned from them",
+        cost: "Name several, so that a start does not depend on one of them",
+        apply: |s, text| words_of_list(text).map(|nodes| s.cluster.nodes = nodes),
+    },
+    Setting {
+        name: "cluster-keyspace",
+        kind: Kind::Form("NAME"),
+        default: DefaultValue::Text("kvant"),
+        help: "Keyspace of the cluster; created unless it exists",
+        cost: "A keyspace with other tables than Kvant's is refused",
+        apply: |s, text| word(text).map(|name| s.cluster.keyspace = name),
+    },
+    Setting {
+        name: "cluster-datacenter",
+        kind: Kind::Form("NAME"),
+        default: DefaultValue::Unset("nodes of any datacenter coordinate requests"),
+        help: "Datacenter whose nodes coordinate requests, while one of them is up",
+        cost: "Set it if the cluster has several: another one is farther away",
+        apply: |s, text| word(text).map(|name| s.cluster.datacenter = Some(name)),
+    },
+    Setting {
+        name: "cluster-user",
+        kind: Kind::Form("NAME"),
+        default: DefaultValue::Unset("no credentials are sent"),
+        help: "User of the cluster, with --cluster-password-file",
+        cost: "The user creates keyspace and tables at the first start, and reads and writes them",
+        apply: |s, text| word(text).map(|name| s.cluster.user = Some(name)),
+    },
+    Setting {
+        name: "cluster-password-file",
+        kind: Kind::Path,
+        default: DefaultValue::Unset("no credentials are sent"),
+        help: "File whose first line is the password of --cluster-user",
+        cost: "Nobody else should be able to read it",
+        apply: |s, text| kind::path(text).map(|path| s.cluster.password_file = Some(path)),
+    },
+    Setting {
+        name: "cluster-tls-ca",
+        kind: Kind::Path,
+        default: DefaultValue::Unset("connections with the cluster are not encrypted"),
+        help: "File with the certificates, in PEM form, that vouch for the nodes; connections are \
+                then encrypted",
+        cost: "Encryption takes processor time of both sides",
+        apply: |s, text| kind::path(text).map(|path| s.cluster.tls_ca = Some(path)),
+    },
+    Setting {
+        name: "cluster-replicas",
+        kind: Kind::Count,
+        default: DefaultValue::Unset("what the keyspace has; 3 in a new one"),
+        help: "Nodes that store each record",
+        cost: "Only used when the keyspace is created; later, another number is refused",
+        apply: |s, text| {
+            count_u32(text, REPLICA_COUNT_MAX).map(|count| s.cluster.replica_count = Some(count))
+        },
+    },
+    Setting {
+        name: "cluster-buckets",
+        kind: Kind::Count,
+        default: DefaultValue::Unset("what the keyspace has; 256 in a new one"),
+        help: "Partitions over which the records are spread",
+        cost: "More: smaller partitions, and ranges that cost more, because each reads every one; \
+                see cluster.md. Only used when the keyspace is created",
+        apply: |s, text| {
+            count_u32(text, BUCKET_COUNT_MAX).map(|count| s.cluster.bucket_count = Some(count))
+        },
+    },
+    Setting {
+        name: "cluster-ack",
+        kind: Kind::Form("quorum|N"),
+        default: DefaultValue::Text("quorum"),
+        help: "Nodes that have to answer a request that does not say so itself, of those that \
+                store the record",
+        cost: "Fewer than a quorum: a read may miss the last writes, which then may also be lost",
+        apply: |s, text| ack(text).map(|count| s.cluster.ack_count = count),
+    },
+    Setting {
+        name: "cluster-timeout",
+        kind: Kind::Duration,
+        default: DefaultValue::Text("5s"),
+        help: "Longest time of a request to the cluster with all its attempts; then it gets 504",
+        cost: "Shorter than the cluster's own limits, it hides how many nodes have answered",
+        apply: |s, text| kind::positive_duration(text).map(|wait| s.cluster.timeout = wait),
+    },
+    Setting {
+        name: "cluster-connections",
+        kind: Kind::Count,
+        default: DefaultValue::Text("1"),
+        help: "Connections with each node of the cluster, or with each shard of ScyllaDB",
+        cost: "A connection carries thousands of requests at a time; more of them use more \
+                processors of the nodes",
+        apply: |s, text| kind::count(text, 128).map(|count| s.cluster.connection_count = count),
+    },
+    Setting {
         name: "log-format",
         kind: Kind::Choice(|| kind::words(LOG_FORMATS)),
         default: DefaultValue::Text("text"),
@@ -371,18 +474,38 @@ fn memory_default(host: &Host) -> String {
 }
 
 fn engine(text: &str) -> Result<Engine, String> {
-    if PLANNED_ENGINES.contains(&text) {
-        return Err(format!(
-            "engine `{text}` does not exist yet: use {}",
-            kind::words(ENGINES).join(", ")
-        ));
-    }
     match kind::choose("engine", ENGINES, text)? {
         Engine::LevelDb if !cfg!(feature = "leveldb") => Err(
             "this program was built without LevelDB: build it with the cargo feature `leveldb`, or \
              use lsm"
                 .to_string(),
         ),
+        Engine::Cassandra if !cfg!(feature = "cassandra") => Err(
+            "this program was built without the driver of clusters: build it with the cargo feature \
+             `cassandra`, or use lsm"
+                .to_string(),
+        ),
         engine => Ok(engine),
     }
+}
+
+fn words_of_list(text: &str) -> Result<Vec<String>, String> {
+    let words: Vec<String> = text.split(',').map(|word| word.trim().to_string()).collect();
+    match words.iter().any(String::is_empty) {
+        true => Err(format!("`{text}` is no list: an entry is empty")),
+        false => Ok(words),
+    }
+}
+
+fn word(text: &str) -> Result<String, String> {
+    if text.is_empty() { Err("the name is empty".to_string()) } else { Ok(text.to_string()) }
+}
+
+fn count_u32(text: &str, max: u32) -> Result<u32, String> {
+    // At most `max`.
+    kind::count(text, max as usize).map(|count| count as u32)
+}
+
+fn ack(text: &str) -> Result<Option<u32>, String> {
+    if text == "quorum" { Ok(None) } else { count_u32(text, REPLICA_COUNT_MAX).map(Some) }
 }

@@ -5,6 +5,8 @@
 mod brim;
 mod checkpoints;
 mod clients;
+#[cfg(feature = "cassandra")]
+mod cluster;
 mod connection;
 mod damage;
 mod db;

@@ -71,7 +71,7 @@ fn bad_settings_are_rejected_all_at_once_with_exit_code_2() {
         ])
         .arg(&file)
         .env("KVANT_UNKNOWN", "1")
-        .env("KVANT_ENGINE", "cassandra"));
+        .env("KVANT_ENGINE", "rocksdb"));
     assert_eq!((done.code, done.stdout.as_str()), (Some(2), ""));
     let lines: Vec<&str> = done.stderr.lines().collect();
     assert_eq!(lines[0], "kvant: 7 settings are refused:");
@@ -79,7 +79,7 @@ fn bad_settings_are_rejected_all_at_once_with_exit_code_2() {
         format!("  file {}:1: there is no setting `lissten`", file.display()),
         format!("  file {}:2: sync: `maybe`", file.display()),
         "  env KVANT_UNKNOWN: there is no such setting".to_string(),
-        "  env KVANT_ENGINE: engine `cassandra` does not exist yet: use lsm".to_string(),
+        "  env KVANT_ENGINE: there is no engine `rocksdb`: use lsm".to_string(),
         "  flag --memory: `1MB` is not a size".to_string(),
         "  flag --dispatch: there is no dispatch mode `sometimes`: use inline, pool, hybrid"
             .to_string(),

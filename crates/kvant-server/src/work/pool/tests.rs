@@ -9,7 +9,7 @@ use crate::config::Overload;
 use crate::http::query::RangeQuery;
 use crate::http::record_format::RecordFormat;
 use crate::key::Key;
-use crate::store::{Lookup, Store, Write};
+use crate::store::{Backend, LocalStore, Lookup, Write};
 use crate::work::RangeReader;
 use crate::work::pool::GetRequest;
 use kvant_base::Events;
@@ -93,7 +93,7 @@ fn start(
 ) -> (Arc<Pool>, Arc<FakeStore>, Arc<Refusals>) {
     let lifecycle = Arc::<Lifecycle>::default();
     let store = Arc::new(FakeStore::default());
-    lifecycle.set_ready(Arc::clone(&store) as Arc<dyn Store>);
+    lifecycle.set_ready(Backend::Local(Arc::clone(&store) as Arc<dyn LocalStore>));
     let refusals = Refusals::new(Events::new(16));
     let pool = Pool::start(Arc::new(config), env, lifecycle, Arc::clone(&refusals), selectors);
     (pool, store, refusals)

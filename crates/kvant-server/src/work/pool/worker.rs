@@ -12,7 +12,7 @@ use super::queue::{FinishedJobs, Job, RemovedJob};
 use super::shared::Pool;
 use super::work::{AnyReply, Done, PoolReply, Ticket, Work};
 use crate::admission::Refusal;
-use crate::store::{Completion, Store, Write};
+use crate::store::{Backend, Completion, LocalStore, Write};
 use crate::timing::StorageWork;
 use kvant_base::lock::NamedMutex;
 use kvant_base::tag::{self, Stage};
@@ -69,14 +69,14 @@ impl Task for Worker {
         let class = first.class;
         let request_count = state.taken.iter().map(|job| job.request_count).sum();
         let mut started_ns = now_ns;
-        match self.pool.lifecycle.store() {
+        match self.pool.lifecycle.store().and_then(Backend::local) {
             Some(store) => {
                 for job in state.taken.drain(..) {
                     started_ns = self.run(&**store, job, started_ns, &mut state.outbox);
                 }
             }
             None => {
-                // Selectors send work only when there is a store.
+                // Selectors send work only when there is a local store.
                 let stopping = Some(Refusal::Stopping);
                 let removed =
                     state.taken.drain(..).map(|job| RemovedJob { job, refusal: stopping });
@@ -93,7 +93,7 @@ impl Task for Worker {
 
 impl Worker {
     /// Does one job, and returns the time when it was done.
-    fn run(&self, store: &dyn Store, job: Job, started_ns: u64, outbox: &mut Outbox) -> u64 {
+    fn run(&self, store: &dyn LocalStore, job: Job, started_ns: u64, outbox: &mut Outbox) -> u64 {
         let _tag = tag::enter_at(job.work.activity(), Stage::Dispatch);
         let mut work = StorageWork {
             queued_ns: job.queued_ns,
@@ -123,7 +123,7 @@ impl Worker {
 
     fn write(
         &self,
-        store: &dyn Store,
+        store: &dyn LocalStore,
         mut writes: Vec<Write>,
         ticket: Ticket,
         work: StorageWork,

@@ -1,6 +1,8 @@
 //! A store whose behaviour the keys select.
 
-use crate::store::{Capability, Completion, Lookup, ReadTrace, Records, Store, Write, WriteHealth};
+use crate::store::{
+    Capability, Completion, LocalStore, Lookup, ReadTrace, Records, Store, Write, WriteHealth,
+};
 use bytes::Bytes;
 use kvant_base::{Error, ErrorKind, Result};
 use std::sync::Mutex;
@@ -39,6 +41,31 @@ impl Store for FakeStore {
         true
     }
 
+    fn range(
+        &self,
+        start: &[u8],
+        _end: Option<&[u8]>,
+        _count_max: u64,
+    ) -> Result<Box<dyn Records>> {
+        Ok(Box::new(EmptyRecords(std::str::from_utf8(start).unwrap().parse().unwrap())))
+    }
+
+    fn stats_json(&self) -> serde_json::Result<serde_json::Value> {
+        Ok(serde_json::Value::Null)
+    }
+
+    fn write_metrics(&self, _out: &mut String) {}
+
+    fn write_health(&self) -> WriteHealth {
+        WriteHealth::Good
+    }
+
+    fn close(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl LocalStore for FakeStore {
     fn get(&self, key: &[u8], _block_bytes_max: u32, trace: &mut ReadTrace) -> Result<Lookup> {
         self.read_count.fetch_add(1, Ordering::Relaxed);
         trace.block_count += 1;
@@ -71,24 +98,6 @@ impl Store for FakeStore {
 
     fn stall(&self) -> Option<&'static str> {
         None
-    }
-
-    fn range(&self, start: &[u8], _end: Option<&[u8]>) -> Result<Box<dyn Records>> {
-        Ok(Box::new(EmptyRecords(std::str::from_utf8(start).unwrap().parse().unwrap())))
-    }
-
-    fn stats_json(&self) -> serde_json::Result<serde_json::Value> {
-        Ok(serde_json::Value::Null)
-    }
-
-    fn write_metrics(&self, _out: &mut String) {}
-
-    fn write_health(&self) -> WriteHealth {
-        WriteHealth::Good
-    }
-
-    fn close(&self) -> Result<()> {
-        Ok(())
     }
 }
 

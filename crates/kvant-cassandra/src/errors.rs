@@ -1,0 +1,109 @@
+//! Errors of the driver, by what the caller must do.
+
+use kvant_base::{Error, ErrorKind};
+use scylla::errors::{
+    ConnectionError, ConnectionPoolError, ConnectionSetupRequestErrorKind, DbError, ExecutionError,
+    MetadataError, NewSessionError, RequestAttemptError,
+};
+
+/// Why a request failed.
+pub(crate) fn of_request(error: &ExecutionError) -> Error {
+    let what = error.to_string();
+    match error {
+        ExecutionError::LastAttemptError(attempt) => of_attempt(attempt),
+        ExecutionError::RequestTimeout(_) => Error::new(
+            ErrorKind::NoAnswer,
+            format!("no node has answered in time; a write may be there or not: {what}"),
+        ),
+        ExecutionError::ConnectionPoolError(_) | ExecutionError::EmptyPlan => {
+            Error::new(ErrorKind::Away, what)
+        }
+        _ => Error::new(ErrorKind::Io, what),
+    }
+}
+
+fn of_attempt(error: &RequestAttemptError) -> Error {
+    let RequestAttemptError::DbError(error, message) = error else {
+        return match error {
+            RequestAttemptError::BrokenConnectionError(_) => Error::new(
+                ErrorKind::NoAnswer,
+                format!("the connection with a node broke; a write may be there or not: {error}"),
+            ),
+            RequestAttemptError::UnableToAllocStreamId => {
+                Error::new(ErrorKind::Away, "the connections with the node are full")
+            }
+            _ => Error::new(ErrorKind::Io, error.to_string()),
+        };
+    };
+    let count = |count: &i32| u32::try_from(*count).unwrap_or(0);
+    let too_few = |required: &i32, received: &i32, what: String| {
+        let (required, received) = (count(required), count(received));
+        Error::new(ErrorKind::TooFewReplicas { required, received }, what)
+    };
+    match error {
+        DbError::Unavailable { required, alive, .. } => too_few(
+            required,
+            alive,
+            format!(
+                "nothing was done: {required} nodes have to answer, {alive} of those that store the record are up"
+            ),
+        ),
+        DbError::ReadTimeout { required, received, .. }
+        | DbError::ReadFailure { required, received, .. } => too_few(
+            required,
+            received,
+            format!("{received} nodes have answered, {required} had to"),
+        ),
+        DbError::WriteTimeout { required, received, .. }
+        | DbError::WriteFailure { required, received, .. } => too_few(
+            required,
+            received,
+            format!(
+                "{received} nodes have the write, {required} had to: it may be read, or appear \
+                 later; repeat it to be sure"
+            ),
+        ),
+        DbError::Overloaded | DbError::IsBootstrapping => {
+            Error::new(ErrorKind::Away, format!("{error}: {message}"))
+        }
+        _ => Error::new(ErrorKind::Io, format!("{error}: {message}")),
+    }
+}
+
+/// Why there is no session. [`ErrorKind::Away`]: trying again may help.
+pub(crate) fn of_connecting(error: &NewSessionError) -> Error {
+    let pool = match error {
+        NewSessionError::MetadataError(MetadataError::ConnectionPoolError(pool)) => pool,
+        NewSessionError::FailedToResolveAnyHostname(names) => {
+            let names = names.join(", ");
+            return Error::new(ErrorKind::Away, format!("no address is known for {names}"));
+        }
+        NewSessionError::EmptyKnownNodesList | NewSessionError::IllegalConfig(_) => {
+            return Error::invalid(error.to_string());
+        }
+        _ => return Error::new(ErrorKind::Away, error.to_string()),
+    };
+    match pool {
+        ConnectionPoolError::Broken { last_connection_error }
+            if is_refused(last_connection_error) =>
+        {
+            Error::invalid(format!("the cluster refuses the connection: {last_connection_error}"))
+        }
+        ConnectionPoolError::Broken { last_connection_error } => {
+            Error::new(ErrorKind::Away, last_connection_error.to_string())
+        }
+        _ => Error::new(ErrorKind::Away, pool.to_string()),
+    }
+}
+
+/// Whether the cluster does not accept this user.
+fn is_refused(error: &ConnectionError) -> bool {
+    let ConnectionError::ConnectionSetupRequestError(setup) = error else { return false };
+    match &setup.error {
+        ConnectionSetupRequestErrorKind::DbError(error, _) => {
+            matches!(error, DbError::AuthenticationError | DbError::Unauthorized)
+        }
+        ConnectionSetupRequestErrorKind::MissingAuthentication => true,
+        _ => false,
+    }
+}

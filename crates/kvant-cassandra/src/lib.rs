@@ -1,0 +1,35 @@
+//! Apache Cassandra and ScyllaDB as a storage engine: the records of a keyspace, in partitions by
+//! the hash of their keys.
+//!
+//! - `options`: settings.
+//! - `connect`: a session with the cluster, which waits for it.
+//! - `schema`: keyspace and tables, and whether they are Kvant's.
+//! - `consistency`: how many nodes have to answer.
+//! - `session`: what requests share: statements, time stamps.
+//! - `cluster`: the engine: reads and writes of single records.
+//! - `range`: records in key order, merged from all buckets.
+//! - `errors`: errors of the driver by what the caller must do.
+//! - `figures`: what each node has cost.
+//!
+//! The driver is `scylla`, which speaks to both. `docs/cluster.md` says what the engine can do and
+//! what it cannot.
+//!
+//! Threads: the driver's connections belong to a runtime of this crate. Requests are awaited on the
+//! threads of the callers.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
+#![cfg_attr(not(test), deny(clippy::unused_result_ok, clippy::unwrap_used))]
+
+mod cluster;
+mod connect;
+mod consistency;
+mod errors;
+mod figures;
+mod options;
+mod range;
+mod schema;
+mod session;
+
+pub use cluster::{Cluster, Pending};
+pub use figures::{NodeStats, Stats};
+pub use options::Options;
+pub use range::Range;

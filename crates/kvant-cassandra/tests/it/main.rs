@@ -1,0 +1,9 @@
+//! The engine on a real node, which `cargo xtask cluster-check` starts; these tests are ignored
+//! otherwise.
+
+#![expect(clippy::print_stdout, reason = "random tests print their seed")]
+
+mod keyspaces;
+mod node;
+mod ranges;
+mod records;

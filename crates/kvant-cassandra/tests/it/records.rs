@@ -1,0 +1,58 @@
+//! Single records.
+
+use crate::node::{self, open, wait};
+use bytes::Bytes;
+use kvant_base::ErrorKind;
+use std::time::{Duration, Instant};
+
+#[test]
+#[ignore = "needs a node: cargo xtask cluster-check"]
+fn the_last_write_that_was_accepted_wins_whatever_arrives_first() {
+    let cluster = open(&node::options()).unwrap();
+    wait(async {
+        for round in 0..50 {
+            // The first is sent last.
+            let first = cluster.put(b"key", Bytes::from(format!("old {round}")), None, None);
+            let last = cluster.put(b"key", Bytes::from(format!("new {round}")), None, None);
+            last.await.unwrap();
+            first.await.unwrap();
+            let found = cluster.get(b"key", None).await.unwrap();
+            assert_eq!(found, Some(Bytes::from(format!("new {round}"))));
+            let put = cluster.put(b"key", Bytes::from_static(b"deleted"), None, None);
+            cluster.delete(b"key", None).await.unwrap();
+            put.await.unwrap();
+            assert_eq!(cluster.get(b"key", None).await.unwrap(), None);
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs a node: cargo xtask cluster-check"]
+fn a_value_lives_as_long_as_it_was_given_and_not_much_longer() {
+    let cluster = open(&node::options()).unwrap();
+    wait(async {
+        // Whatever the part of a second in which they are written.
+        for number in 0..4_u8 {
+            tokio::time::sleep(Duration::from_millis(240)).await;
+            let begin = Instant::now();
+            let value = Bytes::from_static(b"short-lived");
+            cluster.put(&[number], value, Some(1_000), None).await.unwrap();
+            while cluster.get(&[number], None).await.unwrap().is_some() {
+                assert!(begin.elapsed() < Duration::from_millis(3_500), "{number} lives on");
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            assert!(begin.elapsed() >= Duration::from_secs(1), "{number} expired early");
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs a node: cargo xtask cluster-check"]
+fn more_answers_than_nodes_are_an_error() {
+    let cluster = open(&node::options()).unwrap();
+    for ack_count in [0, 2] {
+        let error = wait(cluster.get(b"key", Some(ack_count))).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+    }
+    assert_eq!(wait(cluster.get(b"key", Some(1))).unwrap(), None);
+}

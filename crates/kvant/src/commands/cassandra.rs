@@ -1,0 +1,48 @@
+//! The engine `cassandra` from the settings.
+
+use crate::settings::ClusterSettings;
+use kvant_base::log::Log;
+use kvant_base::{Error, Result};
+use kvant_cassandra::{Cluster, Options};
+use kvant_env::Env;
+use kvant_server::{Backend, CassandraStore};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Connects with the cluster, however long that takes.
+pub(super) fn open(
+    settings: &ClusterSettings,
+    env: Env,
+    log: &Arc<dyn Log>,
+    waiting: &dyn Fn(&Error),
+) -> Result<Backend> {
+    let options = options(&env, settings)?;
+    let cluster = Cluster::open(&options, env.clock, log, waiting)?;
+    Ok(Backend::Remote(Arc::new(CassandraStore::new(cluster))))
+}
+
+fn options(env: &Env, settings: &ClusterSettings) -> Result<Options> {
+    let credentials = match (&settings.user, &settings.password_file) {
+        (Some(user), Some(path)) => Some((user.clone(), first_line(env, path)?)),
+        _ => None,
+    };
+    Ok(Options {
+        nodes: settings.nodes.clone(),
+        keyspace: settings.keyspace.clone(),
+        datacenter: settings.datacenter.clone(),
+        credentials,
+        tls_ca: settings.tls_ca.clone(),
+        replica_count: settings.replica_count,
+        bucket_count: settings.bucket_count,
+        ack_count: settings.ack_count,
+        timeout: settings.timeout,
+        connection_count: settings.connection_count,
+    })
+}
+
+fn first_line(env: &Env, path: &Path) -> Result<String> {
+    let bytes = env.fs.read(path).map_err(|error| Error::io("read", path, error))?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Error::invalid("the password is not UTF-8").with_file(path))?;
+    Ok(text.lines().next().unwrap_or_default().to_string())
+}

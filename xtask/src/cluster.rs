@@ -1,0 +1,108 @@
+//! `cargo xtask cluster`: a real cluster of Apache Cassandra on this machine, for development.
+//!
+//! `up` fetches Cassandra with Maven, starts one node after the other on 127.0.0.1, 127.0.0.2, ...,
+//! and returns when all accept clients. `down` ends them and removes their data. The nodes outlive
+//! the chore; their process ids are in files of `target/cluster`, and only processes that run from
+//! there are ended.
+
+mod node;
+
+use crate::process::{self, Verdict, about};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use node::Node;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// More have no room on a machine for development.
+const NODE_COUNT_MAX: u8 = 9;
+
+pub(crate) fn command() -> Command {
+    let nodes = Arg::new("nodes").long("nodes").value_name("N").default_value("3");
+    let range = value_parser!(u8).range(1..=i64::from(NODE_COUNT_MAX));
+    let login = Arg::new("login").long("login").action(ArgAction::SetTrue);
+    let up = Command::new("up")
+        .about("Start Apache Cassandra 5. Needs Maven and a JDK 17; 1.3 GiB of memory a node")
+        .arg(nodes.value_parser(range).help("Nodes, on 127.0.0.1 and the addresses after it"))
+        .arg(login.help("Require a user and a password: at first `cassandra`, `cassandra`"));
+    Command::new("cluster")
+        .about("Start or end a cluster of Apache Cassandra on this machine")
+        .subcommand_required(true)
+        .subcommand(up)
+        .subcommand(Command::new("down").about("End the nodes and remove their data"))
+}
+
+pub(crate) fn run(matches: &ArgMatches) -> Verdict {
+    match matches.subcommand() {
+        Some(("up", matches)) => {
+            let count = matches.get_one::<u8>("nodes").copied().unwrap_or(1);
+            up(count, matches.get_flag("login"))?;
+        }
+        _ => down()?,
+    }
+    Ok(true)
+}
+
+fn dir() -> Result<PathBuf, String> {
+    Ok(process::target_dir()?.join("cluster"))
+}
+
+/// Starts a cluster of `count` nodes.
+pub(crate) fn up(count: u8, needs_login: bool) -> Result<(), String> {
+    let dir = dir()?;
+    down()?;
+    let jars = fetch(&dir)?;
+    let java = java()?;
+    for number in 1..=count {
+        let node = Node::new(&dir, number);
+        node.start(&java, &jars, needs_login)?;
+        println!("cluster: {} is up", node.address());
+    }
+    Ok(())
+}
+
+/// Ends all nodes that were started here, and removes their data.
+pub(crate) fn down() -> Result<(), String> {
+    let dir = dir()?;
+    for number in 1..=NODE_COUNT_MAX {
+        let node = Node::new(&dir, number);
+        if node.kill()? {
+            println!("cluster: {} has ended", node.address());
+        }
+        node.remove()?;
+    }
+    Ok(())
+}
+
+/// The directory with Cassandra and all that it needs, fetched once.
+fn fetch(dir: &Path) -> Result<PathBuf, String> {
+    let pom = include_str!("cluster/pom.xml");
+    let (jars, fetched) = (dir.join("jars"), dir.join("jars/pom.xml"));
+    if fs::read_to_string(&fetched).is_ok_and(|text| text == pom) {
+        return Ok(jars);
+    }
+    println!("cluster: fetching Apache Cassandra");
+    fs::create_dir_all(&jars).map_err(about(jars.display()))?;
+    let target = dir.join("pom.xml");
+    fs::write(&target, pom).map_err(about(target.display()))?;
+    let mut maven = std::process::Command::new("mvn");
+    maven.args(["--batch-mode", "--quiet", "--file"]).arg(&target);
+    maven.args(["dependency:copy-dependencies", "-DincludeScope=runtime"]);
+    maven.arg(format!("-DoutputDirectory={}", jars.display()));
+    process::run(&mut maven)?;
+    fs::write(&fetched, pom).map_err(about(fetched.display()))?;
+    Ok(jars)
+}
+
+/// Cassandra 5 runs on Java 11 and 17.
+fn java() -> Result<PathBuf, String> {
+    let homes = std::env::var_os("JAVA_HOME").map(PathBuf::from).into_iter();
+    let installed = fs::read_dir("/usr/lib/jvm").into_iter().flatten().flatten();
+    let known = installed.map(|entry| entry.path());
+    let is_17 = |home: &PathBuf| {
+        let release = fs::read_to_string(home.join("release")).unwrap_or_default();
+        release.contains("JAVA_VERSION=\"17.") && home.join("bin/java").exists()
+    };
+    let home = homes.chain(known).find(is_17);
+    home.map(|home| home.join("bin/java"))
+        .ok_or_else(|| "no JDK 17: install one, or name it in JAVA_HOME".to_string())
+}

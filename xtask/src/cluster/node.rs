@@ -1,0 +1,202 @@
+//! One node: its directory, its settings, its process.
+
+use crate::process::about;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const CLIENT_PORT: u16 = 9042;
+const NODE_PORT: u16 = 7000;
+const JMX_PORT: u16 = 7199;
+const HEAP: &str = "768M";
+const START_MAX: Duration = Duration::from_secs(180);
+/// What a node logs when there is a user to log in as.
+const FIRST_USER: &str = "Created default superuser role";
+const STOP_MAX: Duration = Duration::from_secs(30);
+
+/// Packages of the JDK that Cassandra uses although they are internal.
+const EXPORTS: [&str; 8] = [
+    "java.base/jdk.internal.misc",
+    "java.management.rmi/com.sun.jmx.remote.internal.rmi",
+    "java.rmi/sun.rmi.registry",
+    "java.rmi/sun.rmi.server",
+    "java.rmi/sun.rmi.transport.tcp",
+    "java.base/java.lang.ref",
+    "java.base/sun.nio.ch",
+    "jdk.unsupported/sun.misc",
+];
+const OPENS: [&str; 17] = [
+    "java.base/java.lang.module",
+    "java.base/java.net",
+    "java.base/jdk.internal.loader",
+    "java.base/jdk.internal.ref",
+    "java.base/jdk.internal.reflect",
+    "java.base/jdk.internal.math",
+    "java.base/jdk.internal.module",
+    "java.base/jdk.internal.util.jar",
+    "java.base/jdk.internal.util",
+    "java.base/java.io",
+    "java.base/java.lang",
+    "java.base/java.util",
+    "java.base/java.util.concurrent",
+    "java.base/java.util.concurrent.atomic",
+    "java.base/java.nio",
+    "java.base/sun.nio.ch",
+    "jdk.management/com.sun.management.internal",
+];
+
+pub(super) struct Node {
+    dir: PathBuf,
+    number: u8,
+}
+
+impl Node {
+    /// The node of this number, from 1.
+    pub(super) fn new(cluster: &Path, number: u8) -> Node {
+        Node { dir: cluster.join(format!("node-{number}")), number }
+    }
+
+    fn ip(&self) -> Ipv4Addr {
+        Ipv4Addr::new(127, 0, 0, self.number)
+    }
+
+    /// Where clients connect.
+    pub(super) fn address(&self) -> SocketAddrV4 {
+        SocketAddrV4::new(self.ip(), CLIENT_PORT)
+    }
+
+    /// Starts it, and waits until it accepts clients.
+    pub(super) fn start(&self, java: &Path, jars: &Path, needs_login: bool) -> Result<(), String> {
+        let write = |name: &str, text: &str| {
+            let path = self.dir.join(name);
+            fs::write(&path, text).map_err(about(path.display()))
+        };
+        fs::create_dir_all(&self.dir).map_err(about(self.dir.display()))?;
+        write("cassandra.yaml", &self.settings(needs_login))?;
+        write("logback.xml", include_str!("logback.xml"))?;
+        let path = self.dir.join("output");
+        let output = fs::File::create(&path).map_err(about(path.display()))?;
+        let mut command = Command::new(java);
+        command
+            .current_dir(&self.dir)
+            .args([format!("-Xms{HEAP}"), format!("-Xmx{HEAP}")])
+            .args(["-XX:+UseG1GC", "-XX:+ExitOnOutOfMemoryError", "-Xss512k"])
+            .args(EXPORTS.map(|package| format!("--add-exports={package}=ALL-UNNAMED")))
+            .args(OPENS.map(|package| format!("--add-opens={package}=ALL-UNNAMED")))
+            .arg("--add-exports=java.sql/java.sql=ALL-UNNAMED")
+            .arg("-Djdk.attach.allowAttachSelf=true")
+            .arg(format!("-Dcassandra.config=file://{}/cassandra.yaml", self.dir.display()))
+            .arg(format!("-Dcassandra.storagedir={}", self.dir.display()))
+            .arg(format!("-Dlogback.configurationFile={}/logback.xml", self.dir.display()))
+            .arg(format!("-Dcassandra.jmx.local.port={}", JMX_PORT + u16::from(self.number)))
+            .args([
+                "-Dcassandra.ring_delay_ms=2000",
+                "-Dcassandra.skip_wait_for_gossip_to_settle=0",
+            ])
+            .arg("-Dcassandra.superuser_setup_delay_ms=0")
+            .arg("-cp")
+            .arg(format!("{}:{}/*", self.dir.display(), jars.display()))
+            .arg("org.apache.cassandra.service.CassandraDaemon")
+            .stdin(Stdio::null())
+            .stdout(output.try_clone().map_err(about(path.display()))?)
+            .stderr(output);
+        let mut child = command.spawn().map_err(about(java.display()))?;
+        write("pid", &child.id().to_string())?;
+        let begin = Instant::now();
+        while begin.elapsed() < START_MAX {
+            // The port opens last, and the first user may come later.
+            let has_user = !needs_login || self.number > 1 || self.log_has(FIRST_USER)?;
+            if has_user && TcpStream::connect(self.address()).is_ok() {
+                return Ok(());
+            }
+            if child.try_wait().map_err(about("a node"))?.is_some() {
+                break;
+            }
+            sleep(Duration::from_millis(200));
+        }
+        Err(format!("the node {} does not start: see {}", self.address(), self.log().display()))
+    }
+
+    /// Ends the process at once; whether there was one.
+    pub(super) fn kill(&self) -> Result<bool, String> {
+        let Some(pid) = self.pid() else { return Ok(false) };
+        let begin = Instant::now();
+        while self.pid().is_some() {
+            let status = Command::new("kill").args(["-9", &pid.to_string()]).status();
+            status.map_err(about("kill"))?;
+            if begin.elapsed() > STOP_MAX {
+                return Err(format!("the process {pid} of {} does not end", self.address()));
+            }
+            sleep(Duration::from_millis(50));
+        }
+        Ok(true)
+    }
+
+    pub(super) fn remove(&self) -> Result<(), String> {
+        match fs::remove_dir_all(&self.dir) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(about(self.dir.display())(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The process, if it is this node's and has not ended.
+    fn pid(&self) -> Option<u32> {
+        let pid: u32 = fs::read_to_string(self.dir.join("pid")).ok()?.parse().ok()?;
+        let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        let dir = self.dir.to_str()?;
+        // A process that has ended and was not waited for has an empty one.
+        String::from_utf8_lossy(&command).contains(dir).then_some(pid)
+    }
+
+    fn log_has(&self, text: &str) -> Result<bool, String> {
+        match fs::read_to_string(self.log()) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(about(self.log().display())(error))
+            }
+            read => Ok(read.is_ok_and(|log| log.contains(text))),
+        }
+    }
+
+    fn log(&self) -> PathBuf {
+        self.dir.join("log")
+    }
+
+    fn settings(&self, needs_login: bool) -> String {
+        let (dir, ip) = (self.dir.display(), self.ip());
+        let (authenticator, authorizer) = match needs_login {
+            true => ("PasswordAuthenticator", "CassandraAuthorizer"),
+            false => ("AllowAllAuthenticator", "AllowAllAuthorizer"),
+        };
+        format!(
+            "cluster_name: kvant\n\
+             num_tokens: 16\n\
+             partitioner: org.apache.cassandra.dht.Murmur3Partitioner\n\
+             authenticator: {authenticator}\n\
+             authorizer: {authorizer}\n\
+             data_file_directories: [{dir}/data]\n\
+             commitlog_directory: {dir}/commitlog\n\
+             saved_caches_directory: {dir}/saved_caches\n\
+             hints_directory: {dir}/hints\n\
+             cdc_raw_directory: {dir}/cdc_raw\n\
+             commitlog_sync: periodic\n\
+             commitlog_sync_period: 1000ms\n\
+             seed_provider:\n\
+             \x20 - class_name: org.apache.cassandra.locator.SimpleSeedProvider\n\
+             \x20   parameters: [{{seeds: 127.0.0.1}}]\n\
+             listen_address: {ip}\n\
+             rpc_address: {ip}\n\
+             start_native_transport: true\n\
+             native_transport_port: {CLIENT_PORT}\n\
+             storage_port: {NODE_PORT}\n\
+             endpoint_snitch: SimpleSnitch\n\
+             file_cache_size: 64MiB\n\
+             memtable_heap_space: 128MiB\n\
+             memtable_offheap_space: 128MiB\n"
+        )
+    }
+}

@@ -1,0 +1,29 @@
+//! `cargo xtask cluster-check`: the engine `cassandra` on a real node.
+//!
+//! Starts a node that requires a login, runs the tests that need one, and ends it.
+
+use crate::cluster;
+use crate::process::{self, Verdict};
+use clap::{ArgMatches, Command};
+
+const NODE: &str = "127.0.0.1:9042";
+
+pub(crate) fn command() -> Command {
+    Command::new("cluster-check")
+        .about("Test the engine `cassandra` on a real node. Needs what `cluster up` needs")
+}
+
+pub(crate) fn run(_matches: &ArgMatches) -> Verdict {
+    cluster::up(1, true)?;
+    let tests = [
+        &["-p", "kvant-cassandra", "--test", "it", "--", "--include-ignored"][..],
+        &["-p", "kvant-server", "--test", "it", "contract::"],
+    ];
+    let passed = tests.iter().try_for_each(|arguments| {
+        let mut command = process::cargo();
+        process::run(command.arg("test").args(*arguments).env("KVANT_TEST_CLUSTER", NODE))
+    });
+    cluster::down()?;
+    println!("cluster-check: {}", if passed.is_ok() { "passed" } else { "failed" });
+    passed.map(|()| true)
+}
