@@ -1,4 +1,4 @@
-//! Background events: flushes, compactions, stalls, slow fsyncs and overload.
+//! Background events: flushes, compactions, stalls, slow fsyncs, overload and others.
 //!
 //! A ring holds the latest events. `/v0/events` streams them and `/v0/slow` uses them to explain
 //! slow requests. An event with a duration has a begin and an end entry, so that events in progress
@@ -27,6 +27,8 @@ crate::named_enum! {
         Fsync = "fsync",
         /// The server rejects requests.
         Overload = "overload",
+        /// Freed memory returns to the system.
+        Release = "release",
     }
 }
 

@@ -4,54 +4,98 @@
 //! a compaction has replaced, or that made room for memtables. The budget counts them no more
 //! (`docs/decisions/0013-chunks-are-prepared-and-reused.md`).
 //!
+//! A release locks the heaps, one after the other, and threads that allocate wait for it: 14 to
+//! 18 ms for 180 MiB. So it is an event, and comes only when it is needed: the process is about to
+//! exceed the budget, or nothing has taken the memory again for a minute.
+//!
 //! Threads: a task of its own, which looks once per second. It has the priority of a selector,
-//! because it holds the locks of the heaps, one after the other.
+//! because of these locks.
 
 use crate::{Clock, Env, Step, Task, posix};
-use kvant_base::MemoryBudget;
+use kvant_base::events::{EventKind, Field};
 use kvant_base::log::{Level, Log};
+use kvant_base::{Events, MemoryBudget};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const INTERVAL_NS: u64 = 1_000_000_000;
-/// Memory is released when the uncounted part has grown by one part in this many of the budget: as
-/// much as the block cache leaves free.
+/// Memory is released when the uncounted part has grown by one part in this many of the budget, and
+/// the process has less than another such part left: as much as the block cache leaves free.
 const BUDGET_PARTS: u64 = 16;
+/// Or when the uncounted part has been as large for this long. The cache takes the memory of tables
+/// that a compaction has replaced again within seconds.
+const UNUSED_NS: u64 = 60_000_000_000;
 
 /// Starts the task, which ends with the process. `memory` is the budget of all that the process
 /// holds.
-pub fn keep_releasing(env: &Env, memory: &Arc<MemoryBudget>, log: &Arc<dyn Log>) {
-    env.spawner.spawn(Arc::new(FreedMemory {
-        memory: Arc::clone(memory),
-        clock: Arc::clone(&env.clock),
-        log: Arc::clone(log),
-        expected_bytes: AtomicU64::new(u64::MAX),
-    }));
+pub fn keep_releasing(
+    env: &Env,
+    memory: &Arc<MemoryBudget>,
+    events: &Arc<Events>,
+    log: &Arc<dyn Log>,
+) {
+    let (memory, events) = (Arc::clone(memory), Arc::clone(events));
+    let task = FreedMemory::new(memory, events, Arc::clone(&env.clock), Arc::clone(log));
+    env.spawner.spawn(Arc::new(task));
 }
 
 struct FreedMemory {
     memory: Arc<MemoryBudget>,
+    events: Arc<Events>,
     clock: Arc<dyn Clock>,
     log: Arc<dyn Log>,
     /// The least that was resident and not counted since the last release: it stays.
     expected_bytes: AtomicU64,
+    /// Since when the uncounted part is larger than that by what is worth a release.
+    grown_since_ns: AtomicU64,
 }
 
 impl FreedMemory {
-    /// Resident memory that the budget does not count.
-    fn uncounted_bytes(&self) -> Option<u64> {
-        Some(posix::private_resident_bytes()?.saturating_sub(self.memory.used_bytes_total()))
+    fn new(
+        memory: Arc<MemoryBudget>,
+        events: Arc<Events>,
+        clock: Arc<dyn Clock>,
+        log: Arc<dyn Log>,
+    ) -> FreedMemory {
+        let (expected_bytes, grown_since_ns) = (AtomicU64::new(u64::MAX), AtomicU64::new(u64::MAX));
+        FreedMemory { memory, events, clock, log, expected_bytes, grown_since_ns }
+    }
+
+    /// Whether to release now, with so much resident memory, of which so much is not counted.
+    fn is_due(&self, resident_bytes: u64, uncounted_bytes: u64) -> bool {
+        let expected_bytes = self.expected_bytes.load(Ordering::Relaxed).min(uncounted_bytes);
+        self.expected_bytes.store(expected_bytes, Ordering::Relaxed);
+        let limit_bytes = self.memory.limit_bytes();
+        let part_bytes = limit_bytes / BUDGET_PARTS;
+        if uncounted_bytes - expected_bytes < part_bytes {
+            self.grown_since_ns.store(u64::MAX, Ordering::Relaxed);
+            return false;
+        }
+        let now_ns = self.clock.monotonic_ns();
+        let grown_since_ns = self.grown_since_ns.load(Ordering::Relaxed).min(now_ns);
+        self.grown_since_ns.store(grown_since_ns, Ordering::Relaxed);
+        resident_bytes + part_bytes > limit_bytes || now_ns - grown_since_ns >= UNUSED_NS
     }
 
     fn release(&self, uncounted_bytes: u64) {
-        let started_ns = self.clock.monotonic_ns();
+        let start_ns = self.clock.monotonic_ns();
         posix::release_freed_memory();
-        let us = (self.clock.monotonic_ns() - started_ns) / 1000;
-        let left_bytes = self.uncounted_bytes().unwrap_or(uncounted_bytes);
+        let end_ns = self.clock.monotonic_ns();
+        let left_bytes = uncounted_bytes_of(&self.memory).map_or(uncounted_bytes, |(_, left)| left);
         self.expected_bytes.store(left_bytes, Ordering::Relaxed);
+        self.grown_since_ns.store(u64::MAX, Ordering::Relaxed);
         let bytes = uncounted_bytes.saturating_sub(left_bytes);
+        let fields = vec![("bytes", Field::Number(bytes))];
+        self.events.add_complete(EventKind::Release, start_ns, end_ns, fields);
+        let us = (end_ns - start_ns) / 1000;
         self.log.event(Level::Info, "memory_released", &[("bytes", &bytes), ("us", &us)]);
     }
+}
+
+/// Resident memory, and what of it `memory` does not count; `None` if the system does not tell.
+fn uncounted_bytes_of(memory: &MemoryBudget) -> Option<(u64, u64)> {
+    let resident_bytes = posix::private_resident_bytes()?;
+    Some((resident_bytes, resident_bytes.saturating_sub(memory.used_bytes_total())))
 }
 
 impl Task for FreedMemory {
@@ -61,10 +105,10 @@ impl Task for FreedMemory {
 
     fn step(&self) -> Step {
         // A system that does not tell is left alone.
-        let Some(uncounted_bytes) = self.uncounted_bytes() else { return Step::Finished };
-        let expected_bytes = self.expected_bytes.load(Ordering::Relaxed).min(uncounted_bytes);
-        self.expected_bytes.store(expected_bytes, Ordering::Relaxed);
-        if uncounted_bytes - expected_bytes >= self.memory.limit_bytes() / BUDGET_PARTS {
+        let Some((resident_bytes, uncounted_bytes)) = uncounted_bytes_of(&self.memory) else {
+            return Step::Finished;
+        };
+        if self.is_due(resident_bytes, uncounted_bytes) {
             self.release(uncounted_bytes);
         }
         Step::IdleUntil(self.clock.monotonic_ns() + INTERVAL_NS)

@@ -1,31 +1,69 @@
 use super::*;
-use crate::clock::SystemClock;
+use crate::testing::MockClock;
 use kvant_base::log::NoLog;
+use std::time::Duration;
+
+const BYTES: u64 = 128 << 20;
+
+fn task(limit_bytes: u64) -> (FreedMemory, Arc<MockClock>) {
+    let clock = Arc::new(MockClock::new(0));
+    let memory = MemoryBudget::new(limit_bytes);
+    let task = FreedMemory::new(memory, Events::new(8), clock.clone(), Arc::new(NoLog));
+    (task, clock)
+}
 
 fn resident_bytes() -> u64 {
     posix::private_resident_bytes().expect("Linux tells")
 }
 
+/// Leaves [`BYTES`] of freed memory in a heap; what is returned keeps the heap from ending before
+/// it.
+fn free_much() -> Option<Vec<u8>> {
+    let mut blocks: Vec<Vec<u8>> = (0..BYTES / 4096).map(|_| vec![7; 4000]).collect();
+    blocks.pop()
+}
+
 #[test]
-fn freed_memory_is_released_once_it_has_grown() {
-    const BYTES: u64 = 128 << 20;
-    let task = FreedMemory {
-        memory: MemoryBudget::new(256 << 20),
-        clock: Arc::new(SystemClock::new()),
-        log: Arc::new(NoLog),
-        expected_bytes: AtomicU64::new(u64::MAX),
-    };
+fn freed_memory_is_released_once_the_process_nears_its_limit() {
+    let (task, _) = task(BYTES);
     assert!(matches!(task.step(), Step::IdleUntil(_)));
     let before_bytes = resident_bytes();
-    let mut blocks: Vec<Vec<u8>> = (0..BYTES / 4096).map(|_| vec![7; 4000]).collect();
-    // Keeps the heap from ending before it.
-    let last = blocks.pop();
-    drop(blocks);
+    let last = free_much();
     // Other tests run meanwhile.
     let full_bytes = resident_bytes();
     assert!(full_bytes > before_bytes + BYTES / 2, "{before_bytes} {full_bytes}");
     assert!(matches!(task.step(), Step::IdleUntil(_)));
     let after_bytes = resident_bytes();
     assert!(after_bytes + BYTES / 2 < full_bytes, "{full_bytes} {after_bytes}");
+    let events = task.events.after(0, usize::MAX);
+    assert!(events.iter().any(|event| event.kind == EventKind::Release), "{events:?}");
     drop(last);
+}
+
+#[test]
+fn memory_that_may_be_used_again_is_released_after_a_minute_without_use() {
+    const MIB: u64 = 1 << 20;
+    let (task, clock) = task(1024 * MIB);
+    // Resident, and of it uncounted.
+    assert!(!task.is_due(100 * MIB, 10 * MIB));
+    for _ in 0..3 {
+        assert!(!task.is_due(400 * MIB, 300 * MIB), "the cache may take it again");
+        clock.advance(Duration::from_secs(59));
+        assert!(!task.is_due(400 * MIB, 300 * MIB));
+        clock.advance(Duration::from_secs(59));
+        assert!(!task.is_due(400 * MIB, 20 * MIB), "the cache has taken it");
+    }
+    assert!(!task.is_due(400 * MIB, 300 * MIB));
+    clock.advance(Duration::from_secs(60));
+    assert!(task.is_due(400 * MIB, 300 * MIB), "nothing has taken it");
+}
+
+#[test]
+fn memory_is_released_when_little_is_left_of_the_budget() {
+    const MIB: u64 = 1 << 20;
+    let (task, _) = task(1024 * MIB);
+    assert!(!task.is_due(1000 * MIB, 10 * MIB));
+    assert!(!task.is_due(1000 * MIB, 70 * MIB), "it would release little");
+    assert!(!task.is_due(960 * MIB, 80 * MIB));
+    assert!(task.is_due(961 * MIB, 80 * MIB));
 }

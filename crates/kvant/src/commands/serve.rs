@@ -46,8 +46,8 @@ fn run(config: &Config, env: Env, log: &Arc<dyn Log>) -> io::Result<u8> {
         let mut signals = Signals::catch()?;
         log_start(config, log.as_ref());
         let memory = MemoryBudget::new(settings.memory_bytes);
-        freed_memory::keep_releasing(&env, &memory, log);
         let events = Events::new(EVENTS_KEPT);
+        freed_memory::keep_releasing(&env, &memory, &events, log);
         let server = Server::start(
             settings.server.clone(),
             env.clone(),
