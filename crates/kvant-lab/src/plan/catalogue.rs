@@ -15,7 +15,7 @@ use std::sync::LazyLock;
 const DIR: &str = "lab/plans";
 
 /// Names and texts.
-const PLANS: [(&str, &str); 14] = [
+const PLANS: [(&str, &str); 15] = [
     ("seed-000", include_str!("../../../../lab/plans/seed-000.toml")),
     ("seed-001", include_str!("../../../../lab/plans/seed-001.toml")),
     ("seed-002", include_str!("../../../../lab/plans/seed-002.toml")),
@@ -27,6 +27,7 @@ const PLANS: [(&str, &str); 14] = [
     ("bench-limits", include_str!("../../../../lab/plans/bench-limits.toml")),
     ("bench-connections", include_str!("../../../../lab/plans/bench-connections.toml")),
     ("bench-overload", include_str!("../../../../lab/plans/bench-overload.toml")),
+    ("bench-compaction", include_str!("../../../../lab/plans/bench-compaction.toml")),
     ("bench-slow-store", include_str!("../../../../lab/plans/bench-slow-store.toml")),
     ("bench-load", include_str!("../../../../lab/plans/bench-load.toml")),
     ("bench-profiler", include_str!("../../../../lab/plans/bench-profiler.toml")),
