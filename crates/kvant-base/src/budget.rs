@@ -29,6 +29,8 @@ crate::named_enum! {
         Connections = "connections",
         /// Request bodies, values and range buffers in flight.
         Requests = "requests",
+        /// The server's last minutes (`/v0/history`).
+        History = "history",
     }
 }
 

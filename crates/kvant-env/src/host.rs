@@ -2,8 +2,9 @@
 //!
 //! Available memory is the lower of the machine's and the control group's limit (version 1 or 2).
 //! The kernel kills a process that exceeds its group's limit. [`procfs`] reads the kernel's CPU
-//! times.
+//! times, [`own`] those of this process several times per second.
 
+pub mod own;
 pub mod procfs;
 
 use std::fs;

@@ -72,6 +72,8 @@ pub struct ServerConfig {
     pub connections_max: Option<usize>,
     /// Directory of the checkpoints that the operator API makes.
     pub checkpoints: PathBuf,
+    /// How much of the past `/v0/history` shows; zero: nothing is recorded.
+    pub history: Duration,
 }
 
 /// Most selectors, and most workers.
@@ -100,6 +102,7 @@ impl Default for ServerConfig {
             head_wait_max: Duration::from_secs(10),
             connections_max: None,
             checkpoints: PathBuf::from("checkpoints"),
+            history: Duration::from_secs(600),
         }
     }
 }

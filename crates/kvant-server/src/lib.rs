@@ -7,6 +7,7 @@
 //! - `conn`: sockets, the fast path, hyper, time limits;
 //! - `work`: storage work: dispatch, batches, the pool of workers, ranges, entities;
 //! - `turns`: turns of the event loop;
+//! - `history`: the last minutes, as they are kept;
 //! - `admission`, `timing`, `counters`: what is refused, where the time went, what happened;
 //! - `store`: the seam to a storage engine;
 //! - `http`: heads, queries, problems, encodings;
@@ -27,6 +28,7 @@ mod config;
 mod conn;
 mod counters;
 mod descriptors;
+mod history;
 mod http;
 mod key;
 mod memory;

@@ -4,6 +4,7 @@ use crate::admission::Refusals;
 use crate::config::{DispatchMode, ServerConfig};
 use crate::counters::Counters;
 use crate::descriptors;
+use crate::history::{History, Recorder};
 use crate::http::Plane;
 use crate::memory::RequestMemory;
 use crate::routes::ServerState;
@@ -13,7 +14,7 @@ use crate::work::Lifecycle;
 use crate::work::pool::Pool;
 use kvant_base::lock::{self, NamedMutex};
 use kvant_base::wait::WaitKind;
-use kvant_base::{Events, Level, Log, MemoryBudget};
+use kvant_base::{Events, Level, Log, MemoryBudget, duration};
 use kvant_env::{Env, Step, Task};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
@@ -40,6 +41,7 @@ pub struct Server {
     admin_addr: Option<SocketAddr>,
     mailboxes: Vec<Mailbox>,
     threads: Vec<JoinHandle<()>>,
+    recorder: Option<Recorder>,
 }
 
 impl Server {
@@ -95,6 +97,12 @@ impl Server {
                 selector_count,
             )
         });
+        let timings: Vec<_> = (0..selector_count).map(|_| Arc::default()).collect();
+        let history = (!config.history.is_zero())
+            .then(|| History::new(duration::ns(config.history), &memory));
+        let recorder = history
+            .as_ref()
+            .map(|history| Recorder::start(&env, Arc::clone(history), timings.clone()));
         let state = Arc::new(ServerState {
             memory: Arc::new(RequestMemory::new(memory, config.value_bytes_max)),
             env,
@@ -105,7 +113,8 @@ impl Server {
             events,
             event_bell: Arc::default(),
             counters: (0..selector_count).map(|_| Arc::<Counters>::default()).collect(),
-            timings: (0..selector_count).map(|_| Arc::default()).collect(),
+            timings,
+            history,
             started_ns,
             connections_max,
         });
@@ -116,7 +125,8 @@ impl Server {
         });
         let (mailboxes, inboxes): (Vec<_>, Vec<_>) =
             (0..selector_count).map(|_| unbounded_channel()).unzip();
-        let mut server = Server { state, local_addr, admin_addr, mailboxes, threads: Vec::new() };
+        let mut server =
+            Server { state, local_addr, admin_addr, mailboxes, threads: Vec::new(), recorder };
         let mut listeners = Some(listeners);
         for (index, inbox) in inboxes.into_iter().enumerate() {
             let listeners = listeners.take().unwrap_or_default();
@@ -205,6 +215,7 @@ impl Server {
         }
         let stopper = Arc::new(Stopper {
             threads: NamedMutex::new("stopper", std::mem::take(&mut self.threads)),
+            recorder: self.recorder.take(),
             state: Arc::clone(&self.state),
             waiting: std::thread::current(),
             is_done: AtomicBool::new(false),
@@ -228,6 +239,7 @@ impl Server {
 /// for any time and no thread can be ended from outside.
 struct Stopper {
     threads: NamedMutex<Vec<JoinHandle<()>>>,
+    recorder: Option<Recorder>,
     state: Arc<ServerState>,
     waiting: Thread,
     is_done: AtomicBool,
@@ -247,6 +259,9 @@ impl Task for Stopper {
         }
         if let Some(pool) = &self.state.pool {
             pool.stop();
+        }
+        if let Some(recorder) = &self.recorder {
+            recorder.stop();
         }
         self.is_done.store(true, Ordering::Release);
         self.waiting.unpark();

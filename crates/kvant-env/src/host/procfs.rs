@@ -258,6 +258,11 @@ impl ProcFs {
     }
 }
 
+/// The machine's times in the beginning of `stat`, for no CPU.
+pub(super) fn machine_times(stat: &str) -> Option<CpuTimes> {
+    cpu_times_of(stat.lines().next()?.strip_prefix("cpu ")?)
+}
+
 /// The times in a row of `stat`, for no CPU.
 fn cpu_times_of(row: &str) -> Option<CpuTimes> {
     let ticks: Vec<u64> = row.split_whitespace().map_while(|word| word.parse().ok()).collect();
@@ -276,12 +281,12 @@ fn cpu_times_of(row: &str) -> Option<CpuTimes> {
 }
 
 /// The number in the line that begins with `name`.
-fn field(text: &str, name: &str) -> Option<u64> {
+pub(super) fn field(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
 }
 
 /// Names in a directory; empty if it is unreadable.
-fn names(dir: &Path) -> Vec<String> {
+pub(super) fn names(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
 }

@@ -5,7 +5,8 @@
 
 use super::{Operation, Problem};
 use crate::key::Key;
-use kvant_base::limits;
+use kvant_base::{duration, limits};
+use std::time::Duration;
 
 #[derive(Debug)]
 pub(crate) struct EntityQuery {
@@ -84,6 +85,47 @@ pub(crate) fn range(query: Option<&str>) -> Result<RangeQuery, Problem> {
 pub(crate) fn slow(query: Option<&str>) -> Result<(Option<u64>, Option<Operation>), Problem> {
     let [limit, operation] = named(query, ["limit", "operation"])?;
     Ok((limit.map(limit_of).transpose()?, operation.map(operation_of).transpose()?))
+}
+
+/// Which part of the history a request wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HistorySpan {
+    /// This many nanoseconds until now.
+    Last(u64),
+    /// Times of the monotonic clock; without an end, until now.
+    Between { from_ns: u64, to_ns: Option<u64> },
+}
+
+/// Reads the query of the history.
+pub(crate) fn history(query: Option<&str>) -> Result<HistorySpan, Problem> {
+    let [last, from, to] = named(query, ["last", "from_ns", "to_ns"])?;
+    let number = |name, text| {
+        digits(text).ok_or_else(|| bad_parameter(name, text, "a whole number of nanoseconds"))
+    };
+    match (last, from, to) {
+        (Some(last), None, None) => {
+            time("last", last).map(|last| HistorySpan::Last(duration::ns(last)))
+        }
+        (Some(_), _, _) => {
+            Err(bad_query("`last` and `from_ns`, `to_ns` exclude each other".into()))
+        }
+        (None, from, to) => {
+            let from_ns = from.map_or(Ok(0), |text| number("from_ns", text))?;
+            let to_ns = to.map(|text| number("to_ns", text)).transpose()?;
+            if to_ns.is_some_and(|to_ns| to_ns < from_ns) {
+                return Err(bad_query("`to_ns` is before `from_ns`".into()));
+            }
+            Ok(HistorySpan::Between { from_ns, to_ns })
+        }
+    }
+}
+
+fn time(name: &str, text: &str) -> Result<Duration, Problem> {
+    let decoded = decode(text);
+    let plain = decoded.as_deref().and_then(|text| std::str::from_utf8(text).ok());
+    let time = plain.and_then(|text| duration::parse(text).ok());
+    time.filter(|time| !time.is_zero())
+        .ok_or_else(|| bad_parameter(name, text, "a time longer than zero, such as 500ms or 5m"))
 }
 
 /// Reads the query of the event stream: the number of the last event that the client has.

@@ -15,6 +15,7 @@ named_enum! {
         Metrics = "/metrics",
         Stats = "/v0/stats",
         Slow = "/v0/slow",
+        History = "/v0/history",
         Events = "/v0/events",
         Flush = "/v0/admin/flush",
         Compact = "/v0/admin/compact",

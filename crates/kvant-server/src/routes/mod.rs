@@ -8,6 +8,7 @@ mod entity;
 mod event_stream;
 mod events;
 mod health;
+mod history;
 #[cfg(feature = "profiler")]
 mod profile;
 mod range_body;
@@ -34,6 +35,7 @@ impl Handler for Routes {
             Route::Metrics => document::metrics(server, exchange),
             Route::Stats => document::stats(server, exchange),
             Route::Slow => slow::start(server, exchange),
+            Route::History => history::start(server, call, exchange),
             Route::Events => events::start(server, call, exchange),
             Route::Flush | Route::Compact | Route::Checkpoint => {
                 admin::start(route, call, exchange)

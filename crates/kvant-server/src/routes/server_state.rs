@@ -3,6 +3,7 @@
 use super::bell::Bell;
 use crate::admission::Refusals;
 use crate::counters::Counters;
+use crate::history::History;
 use crate::memory::RequestMemory;
 use crate::timing::Timings;
 use crate::work::Lifecycle;
@@ -24,6 +25,8 @@ pub(crate) struct ServerState {
     /// One for each selector.
     pub(crate) counters: Vec<Arc<Counters>>,
     pub(crate) timings: Vec<Arc<Timings>>,
+    /// `None` with `--history 0`.
+    pub(crate) history: Option<Arc<History>>,
     pub(crate) started_ns: u64,
     pub(crate) connections_max: usize,
 }

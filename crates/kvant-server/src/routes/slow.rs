@@ -7,7 +7,8 @@ use crate::conn::RequestStep;
 use crate::http::response::JSON;
 use crate::http::{Exchange, query};
 use crate::timing::{
-    self, EventFields, Phase, SLOW_COUNT_MAX, SLOW_SPAN_NS, Stamps, Trace, WallTime, as_us,
+    self, EventFields, KeyStart, Phase, SLOW_COUNT_MAX, SLOW_SPAN_NS, Stamps, Trace, WallTime,
+    as_us,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -90,13 +91,7 @@ struct Overlap<'a> {
 fn row<'a>(trace: &'a Trace, events: &'a [Arc<Event>], wall: &WallTime) -> SlowRequest<'a> {
     let stamps = &trace.stamps;
     let phase_us = |phase| as_us(stamps.phase_ns(phase));
-    let (key, key_base64) = match trace.key.bytes() {
-        [] => (None, None),
-        start => match text_of(start, start.len() < usize::from(trace.key.key_bytes)) {
-            Some(text) => (Some(text), None),
-            None => (None, Some(BASE64.encode(start))),
-        },
-    };
+    let (key, key_base64) = key_texts(&trace.key);
     let mut overlapping: Vec<&Event> = events
         .iter()
         .map(|event| &**event)
@@ -153,6 +148,17 @@ fn overlap<'a>(event: &'a Event, stamps: &Stamps) -> Overlap<'a> {
         start_us,
         duration_us: event.end_ns.map(|end_ns| as_us(end_ns.saturating_sub(event.start_ns))),
         fields: EventFields(&event.fields),
+    }
+}
+
+/// The beginning of a key as text or, if it is none, in Base64; neither without a key.
+pub(super) fn key_texts(key: &KeyStart) -> (Option<&str>, Option<String>) {
+    match key.bytes() {
+        [] => (None, None),
+        start => match text_of(start, start.len() < usize::from(key.key_bytes)) {
+            Some(text) => (Some(text), None),
+            None => (None, Some(BASE64.encode(start))),
+        },
     }
 }
 

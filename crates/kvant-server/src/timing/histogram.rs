@@ -22,6 +22,9 @@ const LIMIT_BITS: u32 = 36;
 pub(crate) const LIMIT_NS: u64 = 1 << LIMIT_BITS;
 /// The first 64 buckets are exact; each further octave has 32.
 const BUCKET_COUNT: usize = ((LIMIT_BITS - OCTAVE_BITS + 1) << OCTAVE_BITS) as usize;
+/// Pairs of neighbouring buckets, which take half of the memory: a width is at most 1/16 of the
+/// lowest value.
+pub(super) const PAIR_COUNT: usize = BUCKET_COUNT / 2;
 
 pub(crate) struct Histogram {
     sum_ns: Counter,
@@ -46,6 +49,21 @@ impl Histogram {
             self.max_ns.store(ns, Ordering::Relaxed);
         }
     }
+
+    /// Adds the number of values of each pair of buckets to `counts`.
+    pub(super) fn add_pairs(&self, counts: &mut [u64; PAIR_COUNT]) {
+        for (count, pair) in counts.iter_mut().zip(self.counts.chunks_exact(2)) {
+            *count = count.wrapping_add(pair[0].get()).wrapping_add(pair[1].get());
+        }
+    }
+
+    pub(super) fn sum_ns(&self) -> u64 {
+        self.sum_ns.get()
+    }
+
+    pub(super) fn max_ns(&self) -> u64 {
+        self.max_ns.load(Ordering::Relaxed)
+    }
 }
 
 #[inline]
@@ -61,6 +79,11 @@ fn highest_ns(bucket: usize) -> u64 {
     let shift = (bucket >> OCTAVE_BITS).saturating_sub(1);
     let steps = (bucket - (shift << OCTAVE_BITS)) as u64;
     ((steps + 1) << shift) - 1
+}
+
+/// The longest duration of each pair of buckets.
+pub(crate) fn pair_highest_ns() -> impl Iterator<Item = u64> {
+    (0..PAIR_COUNT).map(|pair| highest_ns(2 * pair + 1))
 }
 
 /// The values of any number of histograms, as plain numbers.
@@ -80,8 +103,8 @@ impl Snapshot {
         for (total, count) in self.counts.iter_mut().zip(&histogram.counts) {
             *total += count.get();
         }
-        self.sum_ns = self.sum_ns.wrapping_add(histogram.sum_ns.get());
-        self.max_ns = self.max_ns.max(histogram.max_ns.load(Ordering::Relaxed));
+        self.sum_ns = self.sum_ns.wrapping_add(histogram.sum_ns());
+        self.max_ns = self.max_ns.max(histogram.max_ns());
     }
 
     pub(crate) fn count(&self) -> u64 {

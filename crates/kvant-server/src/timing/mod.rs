@@ -2,20 +2,23 @@
 //! the last minute. `docs/latency.md` explains them.
 //!
 //! Memory of a selector, for each of the 7 operations that occurred: 48 KiB of histograms, at most
-//! 32 KiB of slow requests.
+//! 38 KiB of slow requests.
 
+mod growth;
 mod histogram;
 mod json;
 mod report;
 mod slow;
 mod trace;
 
+pub(crate) use growth::{Growth, Recorded};
+pub(crate) use histogram::pair_highest_ns;
 pub(crate) use json::{EventFields, WallTime, as_us};
 pub(crate) use report::{latency_json, write_metrics};
-pub(crate) use slow::{SLOW_COUNT_MAX, SLOW_SPAN_NS};
+pub(crate) use slow::{SECOND_KEPT_COUNT, SECOND_NS, SLOW_COUNT_MAX, SLOW_SPAN_NS};
 pub(crate) use trace::{KeyStart, Phase, Stamps, StorageWork, Trace};
 
-use crate::counters::Counters;
+use crate::counters::{Counter, Counters};
 use crate::http::Operation;
 use histogram::{Histogram, Snapshot};
 use kvant_env::Clock;
@@ -49,6 +52,8 @@ pub(crate) struct Timings {
 struct OperationTimes {
     /// In the order of [`Phase::ALL`].
     phases: [Histogram; Phase::ALL.len()],
+    /// Responses with a status of 500 or more.
+    failed: Counter,
     slow: SlowRequests,
 }
 
@@ -60,6 +65,9 @@ impl Timings {
         let times = self.operations[trace.counted_as() as usize].get_or_init(OperationTimes::new);
         for phase in Phase::ALL {
             times.phases[phase as usize].record(trace.stamps.phase_ns(phase));
+        }
+        if trace.status.is_server_error() {
+            times.failed.add(1);
         }
         times.slow.offer(trace);
     }
@@ -74,6 +82,7 @@ impl OperationTimes {
     fn new() -> Box<OperationTimes> {
         Box::new(OperationTimes {
             phases: std::array::from_fn(|_| Histogram::new()),
+            failed: Counter::default(),
             slow: SlowRequests::default(),
         })
     }
@@ -114,6 +123,30 @@ pub(crate) fn slowest(
     found.sort_unstable_by_key(|trace: &Trace| Reverse(trace.stamps.phase_ns(Phase::Total)));
     found.truncate(count_max);
     found
+}
+
+/// The slowest requests of seconds that ended before the second with this number, and that no call
+/// has taken yet; of any selector and operation, in no order.
+pub(crate) fn take_slow(timings: &[Arc<Timings>], before_second: u64) -> Vec<Trace> {
+    let mut found = Vec::new();
+    each_slow(timings, |slow| slow.take_ended(before_second, &mut found));
+    found
+}
+
+/// The slowest requests of the seconds that [`take_slow`] has not taken.
+pub(crate) fn untaken_slow(timings: &[Arc<Timings>]) -> Vec<Trace> {
+    let mut found = Vec::new();
+    each_slow(timings, |slow| slow.add_untaken(&mut found));
+    found
+}
+
+fn each_slow(timings: &[Arc<Timings>], mut visit: impl FnMut(&SlowRequests)) {
+    for timings in timings {
+        Operation::ALL
+            .iter()
+            .filter_map(|&operation| timings.operation(operation))
+            .for_each(|times| visit(&times.slow));
+    }
 }
 
 #[cfg(test)]

@@ -102,6 +102,11 @@ impl KeyStart {
         }
     }
 
+    /// A key of this length that begins with `start`: what [`KeyStart::bytes`] returned.
+    pub(crate) fn again(key_bytes: u16, start: &[u8]) -> KeyStart {
+        KeyStart { key_bytes, ..KeyStart::of(start) }
+    }
+
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.start[..usize::from(self.key_bytes).min(self.start.len())]
     }

@@ -58,6 +58,8 @@ pub(crate) fn config() -> ServerConfig {
         connection_idle_max: NEVER,
         head_wait_max: NEVER,
         connections_max: Some(1000),
+        // Its task sleeps by the clock of the system, which is not that of a fixture.
+        history: Duration::ZERO,
         ..ServerConfig::default()
     }
 }

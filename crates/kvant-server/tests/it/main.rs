@@ -13,6 +13,7 @@ mod fast_path;
 mod faults;
 mod fixture;
 mod heads;
+mod history;
 mod lag;
 mod latency;
 mod lifecycle;

@@ -119,6 +119,11 @@ pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
     if parsed.is_zero() { Err("must be longer than zero".to_string()) } else { Ok(parsed) }
 }
 
+/// A duration, or `0`, which needs no unit.
+pub(crate) fn duration_or_zero(text: &str) -> Result<Duration, String> {
+    if text.trim() == "0" { Ok(Duration::ZERO) } else { duration::parse(text) }
+}
+
 /// `os`, `interval=DURATION` or `always`.
 pub(crate) fn sync(text: &str) -> Result<SyncLevel, String> {
     if let Some(interval) = text.strip_prefix("interval=") {

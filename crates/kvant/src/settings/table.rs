@@ -239,6 +239,16 @@ pub(crate) static SETTINGS: &[Setting] = &[
         apply: |s, text| kind::positive_duration(text).map(|idle| s.server.range_idle_max = idle),
     },
     Setting {
+        name: "history",
+        kind: Kind::Duration,
+        default: DefaultValue::Text("10m"),
+        help: "How much of the past `/v0/history` shows: latency in windows of 100 ms, events, slow \
+                requests; 0: nothing is recorded",
+        cost: "Longer: more memory, at most 8 MiB or a sixteenth of `memory`; beyond that the \
+                oldest part goes",
+        apply: |s, text| kind::duration_or_zero(text).map(|kept| s.server.history = kept),
+    },
+    Setting {
         name: "connections-max",
         kind: Kind::Count,
         default: DefaultValue::Unset(

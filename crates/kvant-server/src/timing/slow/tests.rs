@@ -2,8 +2,6 @@ use super::*;
 use crate::timing::{KeyStart, Operation, Stamps, Timings, slowest};
 use std::sync::Arc;
 
-const SECOND_NS: u64 = 1_000_000_000;
-
 fn trace(operation: Operation, written_ns: u64, total_ns: u64) -> Trace {
     Trace {
         operation,
@@ -106,4 +104,36 @@ fn readers_and_the_selector_do_not_disturb_each_other() {
     }
     selector.join().unwrap();
     assert_eq!(totals(&slowest(&timings, 0, None, 5)), [977; 5]);
+}
+
+#[test]
+fn the_slowest_of_each_second_are_taken_once() {
+    let timings = [Arc::new(Timings::default())];
+    for second in 1..4 {
+        for index in 0..100 {
+            timings[0].record(&trace(Operation::Get, second * SECOND_NS + index, index * 7 % 100));
+        }
+    }
+    let last = |count| totals(&crate::timing::take_slow(&timings, count));
+    assert_eq!(totals(&crate::timing::untaken_slow(&timings)).len(), 3 * SECOND_KEPT_COUNT);
+    let mut taken = last(3);
+    taken.sort_unstable();
+    assert_eq!(taken, [96, 96, 97, 97, 98, 98, 99, 99]);
+    assert!(last(3).is_empty(), "the third second has not ended");
+    assert_eq!(last(4).len(), SECOND_KEPT_COUNT);
+    // One that is recorded late is taken later.
+    timings[0].record(&trace(Operation::Get, 3 * SECOND_NS + 1, 99));
+    assert_eq!(last(4), [99]);
+}
+
+#[test]
+fn seconds_that_nobody_takes_are_bounded() {
+    let timings = [Arc::new(Timings::default())];
+    for second in 0..1000 {
+        for index in 0..10 {
+            timings[0].record(&trace(Operation::Get, second * SECOND_NS + index, index));
+        }
+    }
+    let untaken = crate::timing::untaken_slow(&timings);
+    assert_eq!(untaken.len(), (UNTAKEN_COUNT_MAX + 1) * SECOND_KEPT_COUNT);
 }
