@@ -16,7 +16,7 @@ fn recorded(operation: Operation, rng: &mut Rng) -> Recorded {
     let mut bucket = 0;
     let buckets = (0..1 + rng.below(40)).map(|_| {
         bucket += 1 + rng.below(12) as u16;
-        (bucket, 1 + number(rng) / 2)
+        (bucket, 1 + (number(rng) >> 8))
     });
     Recorded {
         buckets: buckets.collect(),
