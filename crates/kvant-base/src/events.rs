@@ -29,6 +29,8 @@ crate::named_enum! {
         Overload = "overload",
         /// Freed memory returns to the system.
         Release = "release",
+        /// Flushes and compactions rest, as an operator wanted.
+        Pause = "pause",
     }
 }
 

@@ -29,6 +29,12 @@ pub(crate) struct Span {
     fields: Fields,
 }
 
+impl Span {
+    pub(crate) fn start_ns(&self) -> u64 {
+        self.start_ns
+    }
+}
+
 impl EventSink {
     pub(crate) fn new(clock: Arc<dyn Clock>, events: Arc<Events>) -> EventSink {
         EventSink { clock, events }
@@ -42,9 +48,13 @@ impl EventSink {
 
     /// Ends `span`, with `more` fields than it began with.
     pub(crate) fn end(&self, span: Span, more: Fields) {
+        self.end_at(span, self.clock.monotonic_ns(), more);
+    }
+
+    /// Ends `span` as of `end_ns`.
+    pub(crate) fn end_at(&self, span: Span, end_ns: u64, more: Fields) {
         let mut fields = span.fields;
         fields.extend(more);
-        let end_ns = self.clock.monotonic_ns();
         self.events.end(span.kind, span.number, span.start_ns, end_ns, fields);
     }
 

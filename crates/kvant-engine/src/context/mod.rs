@@ -1,6 +1,7 @@
 //! What all parts of an open database share: its environment and settings, and whether it is open.
 
 pub(crate) mod last_failure;
+mod pause;
 pub(crate) mod resources;
 
 use crate::events::EventSink;
@@ -12,6 +13,7 @@ use kvant_base::log::{Level, Log};
 use kvant_base::wait::WaitKind;
 use kvant_base::{Error, ErrorKind, MemoryBudget, Result};
 use kvant_env::{Env, FileLock, Signal, TaskHandle};
+use pause::Pause;
 use resources::Resources;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -35,6 +37,7 @@ pub(crate) struct Context {
     /// A close holds the pipeline until the log is synced.
     is_closing: AtomicBool,
     tasks: NamedMutex<Option<Tasks>>,
+    pause: Pause,
     /// Held while the database is open.
     dir_lock: NamedMutex<Option<Box<dyn FileLock>>>,
 }
@@ -70,6 +73,7 @@ impl Context {
             is_closed: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
             tasks: NamedMutex::new("tasks", None),
+            pause: Pause::new(),
             dir_lock: NamedMutex::new("owner", None),
         }
     }
@@ -100,6 +104,7 @@ impl Context {
     /// Refuses everything but the end of background work from now on.
     pub(crate) fn mark_closed(&self) {
         self.is_closed.store(true, Ordering::Release);
+        self.end_pause(self.env.clock.monotonic_ns());
     }
 
     /// `Fenced`, with the first cause in its text, once fenced.

@@ -35,6 +35,7 @@ use kvant_base::{ErrorKind, Result};
 use kvant_env::{Env, Signal};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// An open database; clones share it. It is closed by [`Db::close`], or when the last clone is
 /// dropped.
@@ -223,6 +224,16 @@ impl Db {
             Some(failure) => Err(failure),
             None => Ok(()),
         }
+    }
+
+    /// Lets flushes and compactions rest for `time`, which begins now; those that run stop within
+    /// about 0.1 ms of their work. Writes are slowed down and stalled by the backlog that grows, and
+    /// by nothing else. False if they rest already: nothing is changed then.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn pause_background(&self, time: Duration) -> Result<bool> {
+        self.0.context.pause(time)
     }
 
     /// Makes a copy in `dir`, which must not exist and be on the same file system: tables are

@@ -200,8 +200,7 @@ impl Maintenance {
                 let work = Work::Compaction { level_0_count };
                 let files = inputs.iter().flat_map(|(_, files)| files);
                 let entry_count = files.map(|file| file.meta.entry_count).sum();
-                let spawner = &*self.context.env.spawner;
-                let mut pace = Pace::new(spawner, &self.admission, work, entry_count);
+                let mut pace = Pace::new(&self.context, &self.admission, work, entry_count);
                 let merging = Merging { plan, work, grandparents, output_table_bytes };
                 let outputs = if in_steps && inputs.len() == 2 {
                     self.merge_in_steps(&merging, &mut pace, inputs)?

@@ -100,8 +100,7 @@ impl Maintenance {
             now_ms: self.context.env.clock.wall_ms(),
         };
         let entry_count = sealed.memtable.entry_count();
-        let mut pace =
-            Pace::new(&*self.context.env.spawner, &self.admission, Work::Flush, entry_count);
+        let mut pace = Pace::new(&self.context, &self.admission, Work::Flush, entry_count);
         let mut passed = |bytes| pace.passed(bytes);
         let mut kept = CompactionIter::new(PacedIter::new(merged, &mut passed), horizon)?;
         let outputs = tree.write_tables(&mut kept, 0, None, &mut |bytes| {

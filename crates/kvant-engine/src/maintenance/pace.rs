@@ -2,13 +2,14 @@
 //!
 //! After each step of about 0.1 ms they give way: whatever else is due on their CPU runs first, and
 //! they get less than the share that their niceness gives them. Work that writers wait for, or will
-//! soon, is urgent and does not give way: nothing starves it.
+//! soon, is urgent and does not give way: nothing starves it. While background work is paused, they
+//! rest.
 //!
 //! Threads: belongs to the thread of a task.
 
 use crate::commit::admission::Admission;
+use crate::context::Context;
 use crate::stats::StallReason;
-use kvant_env::Spawner;
 
 /// Work of a step, in bytes of entries: 0.05 to 0.15 ms with LZ4.
 const STEP_BYTES: usize = 16 << 10;
@@ -24,7 +25,7 @@ pub(super) enum Work {
 
 /// The progress of one job. Noted until it is dropped.
 pub(super) struct Pace<'a> {
-    spawner: &'a dyn Spawner,
+    context: &'a Context,
     admission: &'a Admission,
     work: Work,
     entry_count: u64,
@@ -35,12 +36,12 @@ pub(super) struct Pace<'a> {
 impl<'a> Pace<'a> {
     /// `entry_count`: the entries of all inputs.
     pub(super) fn new(
-        spawner: &'a dyn Spawner,
+        context: &'a Context,
         admission: &'a Admission,
         work: Work,
         entry_count: u64,
     ) -> Pace<'a> {
-        let pace = Pace { spawner, admission, work, entry_count, passed_count: 0, step_bytes: 0 };
+        let pace = Pace { context, admission, work, entry_count, passed_count: 0, step_bytes: 0 };
         pace.note();
         pace
     }
@@ -64,8 +65,9 @@ impl<'a> Pace<'a> {
             Work::Compaction { .. } => self.admission.compaction_is_urgent(),
         };
         if !is_urgent {
-            self.spawner.give_way();
+            self.context.env.spawner.give_way();
         }
+        self.context.rest();
     }
 
     fn note(&self) {

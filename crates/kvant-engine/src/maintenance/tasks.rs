@@ -95,6 +95,9 @@ impl Maintenance {
             self.admission.update_gate();
             return Step::Idle;
         }
+        if let Some(until_ns) = self.context.paused_until_ns() {
+            return Step::IdleUntil(until_ns);
+        }
         match self.flush_step() {
             Ok(has_worked) => {
                 self.flushes.last_failure.note_success();
@@ -114,6 +117,9 @@ impl Maintenance {
         if let Some(cause) = self.context.fence_cause() {
             self.serve_manual(u64::MAX, Some(cause.clone().with_kind(ErrorKind::Fenced)));
             return Step::Idle;
+        }
+        if let Some(until_ns) = self.context.paused_until_ns() {
+            return Step::IdleUntil(until_ns);
         }
         let requested = self.manual.lock().requested;
         match self.compact_step(requested) {

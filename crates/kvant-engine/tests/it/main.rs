@@ -15,6 +15,7 @@ mod liveness;
 mod model;
 mod mutations;
 mod pacing;
+mod pausing;
 mod power_loss;
 mod reads;
 mod replay;

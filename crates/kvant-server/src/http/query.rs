@@ -120,6 +120,16 @@ pub(crate) fn history(query: Option<&str>) -> Result<HistorySpan, Problem> {
     }
 }
 
+/// Reads the query of a pause: its length.
+pub(crate) fn pause(query: Option<&str>) -> Result<Duration, Problem> {
+    const LONGEST: Duration = Duration::from_secs(10);
+    let [Some(text)] = named(query, ["for"])? else {
+        return Err(bad_query("`for` is missing: the length of the pause, such as 200ms".into()));
+    };
+    let length = time("for", text)?;
+    if length > LONGEST { Err(bad_parameter("for", text, "at most 10s")) } else { Ok(length) }
+}
+
 fn time(name: &str, text: &str) -> Result<Duration, Problem> {
     let decoded = decode(text);
     let plain = decoded.as_deref().and_then(|text| std::str::from_utf8(text).ok());

@@ -20,6 +20,7 @@ named_enum! {
         Flush = "/v0/admin/flush",
         Compact = "/v0/admin/compact",
         Checkpoint = "/v0/admin/checkpoint",
+        Pause = "/v0/admin/pause",
         Profile = "/v0/profile",
         OpenApi = "/openapi.json",
     }
@@ -56,7 +57,10 @@ impl Route {
 
     /// Whether a request changes or starts something on the server, instead of reading it.
     fn is_action(self) -> bool {
-        matches!(self, Route::Flush | Route::Compact | Route::Checkpoint | Route::Profile)
+        matches!(
+            self,
+            Route::Flush | Route::Compact | Route::Checkpoint | Route::Pause | Route::Profile
+        )
     }
 
     #[inline]

@@ -9,6 +9,7 @@ mod event_stream;
 mod events;
 mod health;
 mod history;
+mod pause;
 #[cfg(feature = "profiler")]
 mod profile;
 mod range_body;
@@ -40,6 +41,7 @@ impl Handler for Routes {
             Route::Flush | Route::Compact | Route::Checkpoint => {
                 admin::start(route, call, exchange)
             }
+            Route::Pause => pause::start(call, exchange),
             #[cfg(feature = "profiler")]
             Route::Profile => profile::start(server, call, exchange),
             #[cfg(not(feature = "profiler"))]

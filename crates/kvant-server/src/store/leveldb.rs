@@ -31,7 +31,7 @@ impl Store for LevelDbStore {
     }
 
     fn has(&self, capability: Capability) -> bool {
-        capability != Capability::Ttl
+        !matches!(capability, Capability::Ttl | Capability::Pause)
     }
 
     fn range(&self, start: &[u8], end: Option<&[u8]>, _count_max: u64) -> Result<Box<dyn Records>> {

@@ -7,6 +7,7 @@ use super::{
 use kvant_base::Result;
 use kvant_engine::{Db, RangeIter, StallReason, WriteBatch};
 use std::path::Path;
+use std::time::Duration;
 
 /// A [`Db`] behind the HTTP interface.
 pub struct LsmStore {
@@ -60,6 +61,10 @@ impl Store for LsmStore {
 
     fn checkpoint(&self, dir: &Path) -> Result<()> {
         self.db.checkpoint(dir)
+    }
+
+    fn pause(&self, time: Duration) -> Result<bool> {
+        self.db.pause_background(time)
     }
 
     fn close(&self) -> Result<()> {

@@ -17,6 +17,7 @@ use std::ops::Deref;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 #[cfg(feature = "cassandra")]
 mod cassandra;
@@ -49,6 +50,8 @@ named_enum! {
         Checkpoint = "checkpoint",
         /// Data can be flushed and compacted on request.
         Compaction = "compaction",
+        /// Background work can be paused on request.
+        Pause = "pause",
     }
 }
 
@@ -306,6 +309,13 @@ pub trait Store: Send + Sync {
     fn checkpoint(&self, dir: &Path) -> Result<()> {
         let _not_made = dir;
         Err(missing(self.name(), Capability::Checkpoint))
+    }
+
+    /// Lets flushes and compactions rest for `time`, from now ([`Capability::Pause`]). False if they
+    /// rest already.
+    fn pause(&self, time: Duration) -> Result<bool> {
+        let _not_paused = time;
+        Err(missing(self.name(), Capability::Pause))
     }
 
     /// Makes acknowledged writes durable and releases the data directory. Waits for it.

@@ -240,6 +240,7 @@ fn an_engine_rejects_requests_for_missing_capabilities() {
             ("POST", "/v0/admin/flush", Capability::Compaction, 200),
             ("POST", "/v0/admin/compact", Capability::Compaction, 200),
             ("POST", dir, Capability::Checkpoint, 200),
+            ("POST", "/v0/admin/pause?for=1ms", Capability::Pause, 200),
         ] {
             let response = client.request(method, path, b"");
             if engine.has(capability) {

@@ -1,10 +1,13 @@
 //! `/v0/history` over real sockets, by the clock of the system.
 
 use crate::client::{Client, Response};
+use crate::engine::Kvant;
 use crate::fixture::{self, Events, Fixture};
 use kvant_base::MemoryBudget;
 use kvant_base::events::{EventKind, Field};
+use kvant_engine::SyncLevel;
 use kvant_env::Env;
+use kvant_env::testing::FaultyFs;
 use kvant_server::{Backend, MemoryStore, Server, ServerConfig};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -238,4 +241,39 @@ fn a_server_without_a_history_says_so() {
     client.request("GET", "/v0/history", b"").assert_problem(404, "no-history");
     client.request("GET", "/v0/history?last=x", b"").assert_problem(400, "bad-query");
     client.assert_goes_on();
+}
+
+#[test]
+fn a_pause_of_background_work_is_an_event() {
+    let config = ServerConfig { history: Duration::from_secs(600), ..fixture::config() };
+    let kvant = Kvant::with(FaultyFs::new(2), SyncLevel::Os, config);
+    let mut client = kvant.client();
+    while rows(&history(&mut client, ""), "windows").is_empty() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(put(&mut client, "k", b"v").status, 201);
+    for query in ["", "?for=", "?for=0s", "?for=5", "?for=11s", "?for=1ms&for=1ms"] {
+        let target = format!("/v0/admin/pause{query}");
+        client.request("POST", &target, b"").assert_problem(400, "bad-query");
+    }
+    let pause = |client: &mut Client| client.request("POST", "/v0/admin/pause?for=300ms", b"");
+    let response = pause(&mut client);
+    assert_eq!(response.status, 200);
+    assert_eq!(response.json(), serde_json::json!({"status": "paused", "for_us": 300_000}));
+    let second = pause(&mut client);
+    // Waits until the pause ends.
+    assert_eq!(client.request("POST", "/v0/admin/flush", b"").status, 200);
+    let document = history(&mut client, "");
+    let of_kind = |kind: &str| {
+        let events = rows(&document, "events").iter().filter(|event| event["kind"] == kind);
+        events.map(|event| (number(event, "start_ns"), number(event, "end_ns"))).collect::<Vec<_>>()
+    };
+    let pauses = of_kind("pause");
+    assert_eq!(pauses[0].1 - pauses[0].0, 300_000_000);
+    assert!(of_kind("flush")[0].0 >= pauses[0].1, "{document}");
+    // The second request may have been late.
+    if pauses.len() == 1 {
+        second.assert_problem(409, "pause-running");
+    }
+    kvant.stop().unwrap();
 }
