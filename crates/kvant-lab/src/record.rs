@@ -14,6 +14,7 @@
 //!   watch.json             Watch
 //!   stats.json             Vec<StatsSample>, if the subject is a Kvant
 //!   events.json            Vec<EventFacts>, likewise
+//!   history.json           /v0/history of a Kvant by its clock, if a rate was held
 //!   profile.kprof          recording of the subject, likewise
 //! DIR/subjects/NAME.log    outputs of a subject
 //! DIR/report.html, report.md, report.json

@@ -104,7 +104,7 @@ impl Context {
     /// Refuses everything but the end of background work from now on.
     pub(crate) fn mark_closed(&self) {
         self.is_closed.store(true, Ordering::Release);
-        self.end_pause(self.env.clock.monotonic_ns());
+        self.cut_pause_short();
     }
 
     /// `Fenced`, with the first cause in its text, once fenced.

@@ -57,7 +57,7 @@ impl Context {
         }
         if self.is_closed() {
             // A close has ended the pauses before this one.
-            self.end_pause(self.env.clock.monotonic_ns());
+            self.cut_pause_short();
             return self.check_open().map(|()| false);
         }
         // So that they notice its end.
@@ -71,19 +71,34 @@ impl Context {
     pub(crate) fn paused_until_ns(&self) -> Option<u64> {
         match self.pause.until_ns.load(Ordering::Acquire) {
             0 => None,
-            until_ns if self.env.clock.monotonic_ns() < until_ns => Some(until_ns),
             until_ns => {
-                self.end_pause(until_ns);
-                None
+                let now_ns = self.env.clock.monotonic_ns();
+                if now_ns >= until_ns {
+                    self.end_pause(|until_ns| now_ns >= until_ns);
+                    return None;
+                }
+                Some(until_ns)
             }
         }
     }
 
-    /// Ends the pause, if there is one, at `now_ns` at the latest.
-    pub(super) fn end_pause(&self, now_ns: u64) {
-        if let Some(span) = self.pause.event.lock().take() {
-            let until_ns = self.pause.until_ns.swap(0, Ordering::AcqRel);
-            self.events.end_at(span, until_ns.min(now_ns), Vec::new());
+    /// Ends the pause now, if there is one.
+    pub(super) fn cut_pause_short(&self) {
+        self.end_pause(|_| true);
+    }
+
+    /// Ends the pause if `is_over` says so of its end: another one may have begun.
+    fn end_pause(&self, is_over: impl Fn(u64) -> bool) {
+        {
+            let mut event = self.pause.event.lock();
+            let until_ns = self.pause.until_ns.load(Ordering::Relaxed);
+            if is_over(until_ns)
+                && let Some(span) = event.take()
+            {
+                self.pause.until_ns.store(0, Ordering::Release);
+                let end_ns = until_ns.min(self.env.clock.monotonic_ns());
+                self.events.end_at(span, end_ns, Vec::new());
+            }
         }
         self.pause.over.notify_all();
     }

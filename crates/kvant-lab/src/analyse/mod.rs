@@ -140,7 +140,7 @@ fn wrk2_text(run: &Run, case: &Case, measurement: &Measurement) -> Option<Block>
 /// The raw files that a reader may want, relative to the run directory.
 fn files(directory: &Directory) -> Vec<String> {
     let names = ["load.json", "load.hlog", "beside.json", "beside.hlog", "watch.json"];
-    let of_kvant = ["stats.json", "events.json", "profile.kprof"];
+    let of_kvant = ["stats.json", "events.json", "history.json", "profile.kprof"];
     let mut files = vec!["plan.toml".to_owned(), "run.json".into(), "journal.jsonl".into()];
     for attempt in &directory.attempts {
         for name in names.into_iter().chain(of_kvant) {

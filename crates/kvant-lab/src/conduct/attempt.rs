@@ -19,7 +19,7 @@ use super::stage;
 use super::subject::Running;
 use super::tasks::{self, Order, Task};
 use crate::plan::Requests;
-use crate::record::{AttemptVerdict, Case, ClockMatch};
+use crate::record::{AttemptVerdict, Case, ClockMatch, PhaseKind};
 use kvant_base::Error;
 use kvant_base::lock::NamedMutex;
 use kvant_load::find_max::{self, FindMaxConfig, Means, Purpose};
@@ -69,6 +69,7 @@ pub(super) fn run(
         kvant: running.server.clone().filter(|_| running.is_kvant),
         shares_clock: running.shares_clock,
         is_profiled: resolved.phase.is_profiled,
+        has_history: order.of_case.case.kind == PhaseKind::Hold,
         stop: context.stop.clone(),
     })?;
     let beside = match &resolved.workload.beside {
@@ -116,6 +117,9 @@ pub(super) fn run(
     }
     if let Some(events) = &observed.events {
         dir.write_json("events.json", events)?;
+    }
+    if let Some(history) = &observed.history {
+        dir.write("history.json", history)?;
     }
     match &observed.profile {
         Some(Ok(recording)) => dir.write("profile.kprof", recording)?,

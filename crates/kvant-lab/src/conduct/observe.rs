@@ -1,5 +1,5 @@
 //! Everything that is observed beside a load: the kernel's account, and, of a Kvant, its
-//! statistics, its events and a recording.
+//! statistics, its events, its history and a recording.
 //!
 //! Invariant: a subject that does not respond delays the end of an observation by no more than
 //! [`PROFILE_WAIT_MAX`], and by no more than [`STOPPED_WAIT_MAX`] once the run is to end. What it
@@ -35,6 +35,8 @@ const PROFILE_WAIT_MAX: Duration = Duration::from_secs(60);
 const STOPPED_WAIT_MAX: Duration = Duration::from_secs(1);
 /// Between two looks at whether a thread has ended.
 const LOOK_PERIOD: Duration = Duration::from_millis(2);
+/// Time until the last window of a history has ended: twice its length.
+const HISTORY_LAG: Duration = Duration::from_millis(200);
 /// Recordings are ended with the load; the server's own limit is an hour.
 const PROFILE: &str = "/v0/profile?format=kprof&event=cpu,alloc,lock&duration=3600s";
 
@@ -48,6 +50,8 @@ pub(super) struct Scope {
     /// Whether it is on this machine, so that its times are ours.
     pub(super) shares_clock: bool,
     pub(super) is_profiled: bool,
+    /// Whether its history is wanted.
+    pub(super) has_history: bool,
     /// Whether the run is to end.
     pub(super) stop: Stop,
 }
@@ -60,6 +64,8 @@ pub(super) struct Observed {
     pub(super) stats: Option<Vec<StatsSample>>,
     /// By our clock; `None`, too, if its clock is another one that could not be matched.
     pub(super) events: Option<Vec<EventFacts>>,
+    /// The response to `/v0/history`, by its clock; `None` if it keeps none.
+    pub(super) history: Option<Vec<u8>>,
     /// How its clock was matched, if it is another one.
     pub(super) clock: Option<ClockMatch>,
     /// The recording, or why there is none.
@@ -79,6 +85,8 @@ pub(super) struct Observer {
     stats_so_far: StatsSoFar,
     events: Option<(Stream, JoinHandle<Vec<EventFacts>>)>,
     profile: Option<JoinHandle<Recorded>>,
+    /// The subject whose history is wanted, and since when.
+    history: Option<(Server, Instant)>,
 }
 
 type Recorded = Option<std::result::Result<Vec<u8>, String>>;
@@ -106,7 +114,8 @@ impl Observer {
     /// # Errors
     /// `Io` if a thread cannot be started.
     pub(super) fn start(scope: Scope) -> Result<Observer> {
-        let Scope { proc, clock, watched, kvant, shares_clock, is_profiled, stop } = scope;
+        let Scope { proc, clock, watched, kvant, shares_clock, is_profiled, has_history, stop } =
+            scope;
         let shared = Arc::new(Shared {
             state: NamedMutex::new("lab_observer", State::default()),
             changed: NamedCondvar::new(WaitKind::Idle, "lab_observer"),
@@ -120,6 +129,7 @@ impl Observer {
             stats_so_far: Arc::new(NamedMutex::new("lab_stats", Vec::new())),
             events: None,
             profile: None,
+            history: kvant.clone().filter(|_| has_history).map(|kvant| (kvant, Instant::now())),
         };
         let mut sampler = Sampler::new(proc, Arc::clone(&clock), watched);
         sampler.sample();
@@ -159,6 +169,10 @@ impl Observer {
     /// Ends the observations and returns them.
     pub(super) fn finish(mut self) -> Observed {
         self.end();
+        // A subject that has ended, or whose thread cannot be started, has none.
+        let history = self.history.take().and_then(|(kvant, since)| {
+            thread("lab-history", move || read_history(&kvant, since)).ok()
+        });
         let (watch, pause) = self.watch.take().and_then(joined).unwrap_or_default();
         let until = Instant::now() + PROFILE_WAIT_MAX;
         let stats = self.stats.take().map(|sampler| {
@@ -178,7 +192,8 @@ impl Observer {
                 Some(Err(format!("none came within {} s", PROFILE_WAIT_MAX.as_secs())))
             })
         });
-        Observed { watch, pause, stats, events, clock, profile }
+        let history = history.and_then(|reader| joined_until(reader, until, &self.stop)).flatten();
+        Observed { watch, pause, stats, events, history, clock, profile }
     }
 
     fn end(&self) {
@@ -283,6 +298,14 @@ fn record(shared: &Shared, kvant: &Server) -> Recorded {
     }
     let problem = String::from_utf8_lossy(&response.body).into_owned();
     Some(Err(format!("status {}: {}", response.status, problem.trim())))
+}
+
+/// What the subject kept since then; `None` if it keeps nothing.
+fn read_history(kvant: &Server, since: Instant) -> Option<Vec<u8>> {
+    std::thread::sleep(HISTORY_LAG);
+    let path = format!("/v0/history?last={}ms", since.elapsed().as_millis());
+    let response = kvant.request("GET", &path, STATS_WAIT_MAX).ok()?;
+    (response.status == 200).then_some(response.body)
 }
 
 fn end_stream(stream: &Stream, how: Shutdown) {

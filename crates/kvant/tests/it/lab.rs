@@ -147,6 +147,14 @@ fn check_attempt(files: &Path, attempt: &Value, case: &Value) {
         let event_ns = event["end_ns"].as_u64().or(end_ns);
         assert!(event_ns >= start_ns && event["start_ns"].as_u64() <= end_ns, "{event}");
     }
+    let is_held = case["kind"] == "hold";
+    assert_eq!(files.join("history.json").exists(), is_held, "{case}");
+    if is_held {
+        let history = json(&files.join("history.json"));
+        let windows = history["windows"].as_array().expect("a list");
+        let of_load = |window: &&Value| window["start_ns"].as_u64() < end_ns;
+        assert!(windows.iter().filter(of_load).count() > 2, "{history}");
+    }
     let recording = files.join("profile.kprof");
     assert_eq!(recording.exists(), case["phase"] == "held" && cfg!(feature = "profiler"));
     if recording.exists() {
