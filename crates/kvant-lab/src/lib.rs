@@ -21,6 +21,7 @@ pub mod analyse;
     reason = "an experiment is processes, sockets, threads and real files"
 )]
 pub mod conduct;
+pub mod explain;
 pub mod markdown;
 pub mod model;
 pub mod plan;

@@ -10,6 +10,7 @@
 //! 3. The page's own words are in `words.json` alone; sentences about the run come from the report.
 
 mod embed;
+mod explanation;
 mod figures;
 mod layers;
 mod markup;
@@ -17,6 +18,8 @@ mod numbers;
 mod overview;
 mod sweeps;
 mod texts;
+
+pub use explanation::explanation;
 
 use crate::model::Report;
 use kvant_profiler::recording::Recording;

@@ -1,0 +1,299 @@
+//! Direct evidence: what slow requests themselves waited for.
+//!
+//! The phases of a request say where its time went, and some phases say for what: the body for the
+//! sender, a long response for the reader, the queue of a write that has a stall reason for that
+//! stall, storage work with block reads for the disk, storage work of a write that ended with an
+//! fsync of the log for that fsync. Time in the phases `selector` and `queue` without such a reason
+//! was spent behind other requests; it is given to them only if no event explains it
+//! ([`super::shares`]).
+//!
+//! For p99 and beyond, phases are those of the slow requests that the server kept. Below, they are
+//! those of all requests of a window, and kept requests only say what storage work consisted of, if
+//! they are of a similar length.
+
+use super::evidence::{Evidence, LockWait, OperationWindow, Phase, Request};
+use super::level;
+use super::model::Cause;
+use super::suspects;
+use std::collections::BTreeMap;
+
+/// From this percentile on, phases are those of kept requests.
+const KEPT_PERCENT_MIN: f64 = 99.0;
+/// How far a kept request may be from the window that it speaks for.
+const REACH_NS: u64 = 500_000_000;
+/// How many times as long as the percentile a kept request may be.
+const LENGTH_FACTOR_MAX: f64 = 3.0;
+/// Bytes of a response from which on its reader can delay it: less fits into the socket's buffer.
+const READER_BYTES_MIN: u64 = 64 << 10;
+/// A write that waited for an fsync ends at most so long after it.
+const WOKEN_NS_MAX: u64 = 1_000_000;
+const PHASES: usize = Phase::ALL.len();
+
+/// What the requests of a window waited for, as parts of their time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Waited {
+    /// What they evidently waited for.
+    pub(super) parts: BTreeMap<Cause, f64>,
+    /// Behind other requests.
+    pub(super) behind_others: f64,
+}
+
+impl Waited {
+    /// All evident waits but those behind other requests.
+    pub(super) fn direct(&self) -> f64 {
+        self.parts.values().sum()
+    }
+
+    /// All waits.
+    pub(super) fn all(&self) -> f64 {
+        self.direct() + self.behind_others
+    }
+}
+
+/// Phases with what each consists of: time by cause, within the phase.
+#[derive(Clone, Default)]
+struct Split {
+    time_ns: [f64; PHASES],
+    by_cause: BTreeMap<Cause, [f64; PHASES]>,
+}
+
+impl Split {
+    fn add(&mut self, other: &Split) {
+        for (sum, time) in self.time_ns.iter_mut().zip(other.time_ns) {
+            *sum += time;
+        }
+        for (cause, times) in &other.by_cause {
+            let sums = self.by_cause.entry(cause.clone()).or_default();
+            for (sum, time) in sums.iter_mut().zip(times) {
+                *sum += time;
+            }
+        }
+    }
+
+    /// The parts of `time_ns`, which is divided as this split's time is.
+    fn parts_of(&self, time_ns: &[f64; PHASES]) -> Waited {
+        let all: f64 = time_ns.iter().sum();
+        if all <= 0.0 {
+            return Waited::default();
+        }
+        let mut waited = Waited::default();
+        let mut given = [0.0; PHASES];
+        for (cause, times) in &self.by_cause {
+            let mut sum = 0.0;
+            for phase in 0..PHASES {
+                if self.time_ns[phase] > 0.0 {
+                    let part = (times[phase] / self.time_ns[phase]).min(1.0) * time_ns[phase];
+                    given[phase] += part;
+                    sum += part;
+                }
+            }
+            if sum > 0.0 {
+                waited.parts.insert(cause.clone(), sum / all);
+            }
+        }
+        // A body is the sender's even where no request was kept.
+        let body = Phase::Body as usize;
+        let body_ns = (time_ns[body] - given[body]).max(0.0);
+        if body_ns > 0.0 {
+            *waited.parts.entry(Cause::ClientBody).or_default() += body_ns / all;
+        }
+        let behind = [Phase::Selector, Phase::Queue].map(|phase| phase as usize);
+        waited.behind_others =
+            behind.iter().map(|&phase| (time_ns[phase] - given[phase]).max(0.0)).sum::<f64>() / all;
+        waited
+    }
+}
+
+/// The direct evidence of one operation and percentile.
+pub(super) struct Direct<'a> {
+    windows: Vec<Option<&'a OperationWindow>>,
+    /// Begin and end of each window.
+    spans_ns: Vec<(u64, u64)>,
+    /// Kept requests of the operation and of a length that can speak for the percentile, by end.
+    kept: Vec<(&'a Request, Split)>,
+    locks: BTreeMap<usize, Vec<&'a LockWait>>,
+    is_of_kept: bool,
+}
+
+impl<'a> Direct<'a> {
+    pub(super) fn new(
+        evidence: &'a Evidence,
+        operation: &str,
+        percent: f64,
+        from_ns: u64,
+    ) -> Direct<'a> {
+        let is_of_kept = percent >= KEPT_PERCENT_MIN;
+        let to_ns = match is_of_kept {
+            true => u64::MAX,
+            false => (from_ns as f64 * LENGTH_FACTOR_MAX) as u64,
+        };
+        let mut kept: Vec<(&Request, Split)> = evidence
+            .requests
+            .iter()
+            .filter(|request| request.operation == operation)
+            .filter(|request| (from_ns..=to_ns).contains(&request.total_ns()))
+            .map(|request| (request, split(request, evidence)))
+            .collect();
+        kept.sort_by_key(|(request, _)| request.end_ns);
+        let mut locks: BTreeMap<usize, Vec<&LockWait>> = BTreeMap::new();
+        for wait in evidence.lock_waits.iter().filter(|wait| wait.operation == operation) {
+            locks.entry(wait.window).or_default().push(wait);
+        }
+        Direct {
+            windows: level::windows_of(evidence, operation),
+            spans_ns: evidence
+                .windows
+                .iter()
+                .map(|window| (window.start_ns, window.end_ns()))
+                .collect(),
+            kept,
+            locks,
+            is_of_kept,
+        }
+    }
+
+    /// What the requests of a window waited for, of the time that is above `work_ns` in each phase.
+    pub(super) fn of_window(&self, at: usize, work_ns: &[f64; PHASES]) -> Waited {
+        let mut waited = Waited::default();
+        if let Some(of) = self.windows[at] {
+            let near = self.near(at);
+            let beyond = |time_ns: [f64; PHASES]| -> [f64; PHASES] {
+                std::array::from_fn(|phase| (time_ns[phase] - work_ns[phase]).max(0.0))
+            };
+            let time_ns = match (self.is_of_kept, near.1, of.phases_ns) {
+                (true, count, _) if count > 0 => {
+                    beyond(near.0.time_ns.map(|ns| ns / count as f64))
+                }
+                (_, _, Some(phases)) => beyond(phases.map(|ns| ns as f64 / of.count as f64)),
+                _ => [0.0; PHASES],
+            };
+            waited = near.0.parts_of(&time_ns);
+        }
+        self.add_locks(at, &mut waited);
+        waited
+    }
+
+    /// The time of phases that is work in calm windows: storage and response without evident waits.
+    pub(super) fn work_ns(&self, calm: &[bool]) -> ([f64; PHASES], Waited) {
+        let mut sum = Split::default();
+        let mut means = [0.0; PHASES];
+        let (mut count, mut kept_count) = (0, 0);
+        for at in (0..calm.len()).filter(|at| calm[*at]) {
+            let Some(of) = self.windows[at] else { continue };
+            let (near, near_count) = self.within(self.spans_ns[at]);
+            sum.add(&near);
+            kept_count += near_count;
+            count += of.count;
+            for (mean, ns) in means.iter_mut().zip(of.phases_ns.unwrap_or_default()) {
+                *mean += ns as f64;
+            }
+        }
+        let means = means.map(|ns| ns / count.max(1) as f64);
+        let time_ns = match self.is_of_kept && kept_count > 0 {
+            true => sum.time_ns.map(|ns| ns / f64::from(kept_count)),
+            false => means,
+        };
+        let mut work_ns = time_ns;
+        for phase in [Phase::Selector, Phase::Body, Phase::Queue] {
+            work_ns[phase as usize] = 0.0;
+        }
+        for phase in [Phase::Storage, Phase::Answer].map(|phase| phase as usize) {
+            let given: f64 = sum.by_cause.values().map(|times| times[phase]).sum();
+            if sum.time_ns[phase] > 0.0 {
+                work_ns[phase] *= (1.0 - given / sum.time_ns[phase]).max(0.0);
+            }
+        }
+        let mut waited = sum.parts_of(&time_ns);
+        let calm_windows: Vec<usize> = (0..calm.len()).filter(|at| calm[*at]).collect();
+        for &at in &calm_windows {
+            let mut locks = Waited::default();
+            self.add_locks(at, &mut locks);
+            for (cause, part) in locks.parts {
+                *waited.parts.entry(cause).or_default() += part / calm_windows.len() as f64;
+            }
+        }
+        limit(&mut waited);
+        (work_ns, waited)
+    }
+
+    /// The kept requests near a window, and how many they are.
+    fn near(&self, at: usize) -> (Split, u32) {
+        let (from_ns, to_ns) = self.spans_ns[at];
+        match self.within((from_ns, to_ns)) {
+            (_, 0) => self.within((from_ns.saturating_sub(REACH_NS), to_ns + REACH_NS)),
+            found => found,
+        }
+    }
+
+    fn within(&self, (from_ns, to_ns): (u64, u64)) -> (Split, u32) {
+        let first = self.kept.partition_point(|(request, _)| request.end_ns < from_ns);
+        let of = self.kept[first..].iter().take_while(|(request, _)| request.end_ns < to_ns);
+        let mut sum = Split::default();
+        let mut count = 0;
+        for (_, split) in of {
+            sum.add(split);
+            count += 1;
+        }
+        (sum, count)
+    }
+
+    /// Waits for locks: of the time of all requests of the window.
+    fn add_locks(&self, at: usize, waited: &mut Waited) {
+        let Some(of) = self.windows[at] else { return };
+        let all: f64 = of.values.iter().map(|(ns, count)| (*ns * *count) as f64).sum();
+        for wait in self.locks.get(&at).into_iter().flatten() {
+            let part = wait.waited_ns as f64 / all.max(1.0);
+            *waited.parts.entry(Cause::Lock(wait.name.clone())).or_default() += part;
+        }
+        limit(waited);
+    }
+}
+
+/// Parts of a whole are at most the whole.
+fn limit(waited: &mut Waited) {
+    let direct = waited.direct();
+    if direct > 1.0 {
+        waited.parts.values_mut().for_each(|part| *part /= direct);
+    }
+    waited.behind_others = waited.behind_others.min((1.0 - waited.direct()).max(0.0));
+}
+
+/// What the phases of a request consist of.
+fn split(request: &Request, evidence: &Evidence) -> Split {
+    let mut split =
+        Split { time_ns: request.phases_ns.map(|ns| ns as f64), ..Split::default() };
+    let time_ns = split.time_ns;
+    let mut give = |cause: Cause, phase: Phase, ns: f64| {
+        let given = &mut split.by_cause.entry(cause).or_default()[phase as usize];
+        *given = ns.min(time_ns[phase as usize]);
+    };
+    if request.sent_bytes >= READER_BYTES_MIN {
+        give(Cause::ClientReader, Phase::Answer, time_ns[Phase::Answer as usize]);
+    }
+    let is_write = matches!(request.operation.as_str(), "put" | "delete");
+    if let Some(reason) = &request.stall {
+        give(Cause::Stall(reason.clone()), Phase::Queue, time_ns[Phase::Queue as usize]);
+    } else if is_write {
+        give(Cause::Fsync, Phase::Queue, fsync_ns(request, Phase::Queue, evidence));
+    }
+    if is_write {
+        give(Cause::Fsync, Phase::Storage, fsync_ns(request, Phase::Storage, evidence));
+    } else if request.block_reads > 0 {
+        give(Cause::BlockReads, Phase::Storage, time_ns[Phase::Storage as usize]);
+    }
+    split
+}
+
+/// Time of a phase during fsyncs of the log that ended within it.
+fn fsync_ns(request: &Request, phase: Phase, evidence: &Evidence) -> f64 {
+    let (from_ns, to_ns) = request.phase_span_ns(phase);
+    let of_log = evidence
+        .events
+        .iter()
+        .filter(|event| suspects::cause_of(event) == Some(Cause::Fsync))
+        .map(|event| suspects::span_ns(event, evidence));
+    of_log
+        .filter(|(_, end_ns)| (from_ns..=to_ns + WOKEN_NS_MAX).contains(end_ns))
+        .map(|(start_ns, end_ns)| end_ns.min(to_ns).saturating_sub(start_ns.max(from_ns)) as f64)
+        .sum()
+}

@@ -1,0 +1,97 @@
+//! Explanations: what each percentile of a stretch of time waited for.
+//!
+//! [`explain`] is a pure function from [`Evidence`] to an [`Explanation`]. The evidence is a
+//! server's history ([`history`]) or an attempt of a run. docs/explain.md describes the method for
+//! its readers; the steps are in these files:
+//!
+//! - `level`: which windows are calm, and the undisturbed level of a percentile;
+//! - `direct`: what slow requests themselves say that they waited for;
+//! - `suspects`: events and disturbances of the machine; `contrast`: whether slow requests coincide
+//!   with one of them more than by chance, and how much is attributable to it;
+//! - `shares`: both together, as shares of the excess with intervals;
+//! - `moments`: the slowest requests one by one.
+//!
+//! Invariants:
+//! 1. Shares of a percentile add up to 1.
+//! 2. Presence is no evidence: an event that is always there explains nothing.
+//! 3. An explanation says that something coincides. It never says that something is the cause, which
+//!    only an experiment shows.
+//!
+//! Threads: the caller's.
+
+mod contrast;
+mod direct;
+pub mod evidence;
+pub mod history;
+mod level;
+pub mod model;
+mod moments;
+mod shares;
+mod suspects;
+mod text;
+mod verdict;
+pub(crate) mod words;
+
+pub use evidence::Evidence;
+pub use model::Explanation;
+pub use text::text;
+
+use evidence::{OperationWindow, Window};
+use level::Merged;
+use model::Overview;
+
+/// Columns of the overview, at most.
+const COLUMNS_MAX: usize = 300;
+
+/// Explains the evidence.
+pub fn explain(evidence: &Evidence) -> Explanation {
+    let suspects = suspects::suspects(evidence);
+    let strata = contrast::strata(&evidence.windows);
+    let mut explanation = Explanation {
+        format: model::FORMAT.to_owned(),
+        version: model::VERSION,
+        source: evidence.source.clone(),
+        start_ns: evidence.windows.first().map_or(0, |window| window.start_ns),
+        length_ns: evidence
+            .windows
+            .first()
+            .zip(evidence.windows.last())
+            .map_or(0, |(first, last)| last.end_ns() - first.start_ns),
+        wall_origin_ns: evidence.wall_origin_ns,
+        verdict: Vec::new(),
+        warnings: Vec::new(),
+        rows: evidence
+            .operations()
+            .iter()
+            .flat_map(|operation| shares::rows(evidence, operation, &suspects, &strata))
+            .collect(),
+        moments: moments::moments(evidence, &suspects),
+        overview: overview(evidence),
+    };
+    explanation.overview.lanes = moments::lanes(evidence, &suspects);
+    explanation.verdict = verdict::verdict(&explanation);
+    explanation.warnings = verdict::warnings(evidence, &explanation);
+    explanation
+}
+
+fn overview(evidence: &Evidence) -> Overview {
+    let per_column = evidence.windows.len().div_ceil(COLUMNS_MAX).max(1);
+    let length_ns = evidence.windows.first().map_or(0, |window| window.length_ns);
+    let mut overview =
+        Overview { column_ns: length_ns * per_column as u64, ..Overview::default() };
+    for column in evidence.windows.chunks(per_column) {
+        let of = |window: &'_ Window| -> Vec<OperationWindow> {
+            window.operations.values().cloned().collect()
+        };
+        let operations: Vec<OperationWindow> = column.iter().flat_map(of).collect();
+        let merged = Merged::of(&operations);
+        overview.counts.push(merged.count());
+        overview.p50_ns.push(merged.percentile_ns(50.0));
+        overview.p99_ns.push(merged.percentile_ns(99.0));
+        overview.max_ns.push(merged.max_ns());
+    }
+    overview
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! An explanation as data: what the page and the text show, and what `--json` prints.
+
+use serde::{Deserialize, Serialize};
+
+/// The value of [`Explanation::format`].
+pub const FORMAT: &str = "kvant-explanation";
+/// The value of [`Explanation::version`].
+pub const VERSION: u32 = 1;
+
+/// What a stretch of time waited for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// Always [`FORMAT`].
+    pub format: String,
+    /// Version of the fields.
+    pub version: u32,
+    /// What was observed.
+    pub source: String,
+    /// Begin, monotonic.
+    pub start_ns: u64,
+    /// Length.
+    pub length_ns: u64,
+    /// Wall time minus monotonic time, in nanoseconds.
+    pub wall_origin_ns: Option<i64>,
+    /// The result in a few sentences, the most important first.
+    pub verdict: Vec<String>,
+    /// What limits the trust in it.
+    pub warnings: Vec<String>,
+    /// By operation and percentile.
+    pub rows: Vec<Row>,
+    /// The slowest requests, slowest first.
+    pub moments: Vec<Moment>,
+    /// The whole stretch, in columns.
+    pub overview: Overview,
+}
+
+/// A percentile of an operation, and what its excess consists of.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// Such as `get`.
+    pub operation: String,
+    /// Such as 99.9.
+    pub percent: f64,
+    /// Requests of the operation.
+    pub count: u64,
+    /// Requests at or above the percentile.
+    pub tail_count: u64,
+    /// The percentile.
+    pub value_ns: u64,
+    /// The same percentile where nothing disturbed, without waits that are evident.
+    pub level_ns: u64,
+    /// What is above the level.
+    pub excess_ns: u64,
+    /// Largest first, without empty ones; they add up to 1. Empty if there is no excess.
+    pub shares: Vec<Share>,
+}
+
+/// A part of an excess.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Share {
+    /// What it is given to.
+    pub cause: Cause,
+    /// The part, from 0 to 1.
+    pub part: f64,
+    /// 95 % interval of the part, by a block bootstrap over windows.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+    /// Why it is given to it.
+    pub ground: Ground,
+    /// Others that happened at the same time so often that they cannot be told apart from it.
+    #[serde(default)]
+    pub or: Vec<Cause>,
+}
+
+/// Why a share is given to something.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Ground {
+    /// The requests themselves waited for it: phases, stall reasons, locks.
+    Direct,
+    /// Slow requests coincide with it more than by chance.
+    Coincidence,
+    /// What is left.
+    #[default]
+    Rest,
+}
+
+/// What requests can wait for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind", content = "name")]
+pub enum Cause {
+    /// An event with this name, such as `flush` or `compaction`.
+    Event(String),
+    /// A write stall with this reason.
+    Stall(String),
+    /// An fsync of the log.
+    Fsync,
+    /// Blocks that were not in the cache.
+    BlockReads,
+    /// A lock.
+    Lock(String),
+    /// The client sent a body slowly.
+    ClientBody,
+    /// The client read a response slowly.
+    ClientReader,
+    /// The generator sent late.
+    Generator,
+    /// Between client and server.
+    Network,
+    /// Other requests went first.
+    Queueing,
+    /// Threads of the server were ready and had no CPU.
+    Scheduler,
+    /// The hypervisor took CPU time.
+    Stolen,
+    /// Other processes used the CPUs.
+    Neighbours,
+    /// Nothing that is known.
+    #[default]
+    Unexplained,
+}
+
+impl Cause {
+    /// For people.
+    pub fn words(&self) -> String {
+        match self {
+            Cause::Event(name) => name.clone(),
+            Cause::Stall(reason) => format!("write stall ({reason})"),
+            Cause::Fsync => "fsync of the log".to_owned(),
+            Cause::BlockReads => "block reads (cache misses)".to_owned(),
+            Cause::Lock(name) => format!("lock `{name}`"),
+            Cause::ClientBody => "client: slow sender".to_owned(),
+            Cause::ClientReader => "client: slow reader".to_owned(),
+            Cause::Generator => "the generator itself".to_owned(),
+            Cause::Network => "network".to_owned(),
+            Cause::Queueing => "queueing behind other requests".to_owned(),
+            Cause::Scheduler => "scheduler (no CPU for the server)".to_owned(),
+            Cause::Stolen => "steal by the hypervisor".to_owned(),
+            Cause::Neighbours => "other processes on the CPUs".to_owned(),
+            Cause::Unexplained => "unexplained".to_owned(),
+        }
+    }
+}
+
+/// A slow request and what happened meanwhile.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Moment {
+    /// Such as `put`.
+    pub operation: String,
+    /// Begin, monotonic.
+    pub start_ns: u64,
+    /// Latency.
+    pub total_ns: u64,
+    /// Phases in their order, without empty ones: name, begin since `start_ns`, length.
+    pub phases: Vec<(String, u64, u64)>,
+    /// Events around it: name, begin and end relative to `start_ns`.
+    pub events: Vec<(String, i64, i64)>,
+    /// What is known of it.
+    pub sentence: String,
+}
+
+/// The whole stretch in columns of constant length.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Overview {
+    /// Length of a column.
+    pub column_ns: u64,
+    /// Responses in each column, all operations.
+    pub counts: Vec<u64>,
+    /// The median of each column.
+    pub p50_ns: Vec<u64>,
+    /// The 99th percentile of each column.
+    pub p99_ns: Vec<u64>,
+    /// The longest of each column.
+    pub max_ns: Vec<u64>,
+    /// Events: name, and begin and end of each since the begin of the stretch.
+    pub lanes: Vec<(String, Vec<(u64, u64)>)>,
+}

@@ -1,0 +1,116 @@
+//! An explanation in sentences.
+
+use super::evidence::Evidence;
+use super::model::{Cause, Explanation, Ground, Row, Share};
+use super::words::{percent, time};
+
+/// The percentiles that the verdict speaks of, in this order of preference.
+const PREFERRED: [f64; 4] = [99.0, 99.9, 90.0, 50.0];
+/// Operations that the verdict speaks of.
+const OPERATIONS_MAX: usize = 4;
+/// Shares below this part are not told.
+const PART_MIN: f64 = 0.05;
+/// Windows without which intervals say little.
+const WINDOWS_MIN: usize = 100;
+
+/// What was slow and why, the operation with the greatest excess first.
+pub(super) fn verdict(explanation: &Explanation) -> Vec<String> {
+    let mut told: Vec<&Row> = Vec::new();
+    for row in &explanation.rows {
+        if told.iter().any(|other| other.operation == row.operation) {
+            continue;
+        }
+        let of_operation =
+            || explanation.rows.iter().filter(|other| other.operation == row.operation);
+        let preferred = PREFERRED.iter().find_map(|percent| {
+            of_operation().find(|row| row.percent == *percent && row.excess_ns > 0)
+        });
+        told.extend(preferred.or_else(|| of_operation().next_back()));
+    }
+    told.sort_by_key(|row| std::cmp::Reverse((row.excess_ns, row.value_ns)));
+    told.truncate(OPERATIONS_MAX);
+    if told.is_empty() {
+        return vec!["There are too few requests to explain anything.".to_owned()];
+    }
+    told.into_iter().map(row_sentence).collect()
+}
+
+fn row_sentence(row: &Row) -> String {
+    let (operation, percent_name) = (&row.operation, row.percent);
+    if row.excess_ns == 0 {
+        return format!(
+            "p{percent_name} of {operation} was {}, and was the same all the time: nothing \
+             disturbed it.",
+            time(row.value_ns)
+        );
+    }
+    let shares: Vec<String> = row
+        .shares
+        .iter()
+        .filter(|share| share.part >= PART_MIN)
+        .map(share_words)
+        .collect();
+    format!(
+        "p{percent_name} of {operation} was {}, {} above its undisturbed level of {}: {}.",
+        time(row.value_ns),
+        time(row.excess_ns),
+        time(row.level_ns),
+        shares.join("; ")
+    )
+}
+
+/// A share as a clause: `96 % (91 to 99) coincide with flush`.
+pub(super) fn share_words(share: &Share) -> String {
+    let part = format!("{} ({})", percent(share.part), interval(share));
+    let cause = share.cause.words();
+    let or: String = share.or.iter().map(|other| format!(" or {}", other.words())).collect();
+    match (share.ground, &share.cause) {
+        (_, Cause::Unexplained) => format!("{part} is unexplained"),
+        (Ground::Direct, _) => format!("{part} was waiting for {cause}"),
+        (Ground::Coincidence, _) if or.is_empty() => format!("{part} coincides with {cause}"),
+        (Ground::Coincidence, _) => {
+            format!("{part} coincides with {cause}{or}, which cannot be told apart")
+        }
+        (Ground::Rest, _) => format!("{part} was {cause}"),
+    }
+}
+
+/// The interval of a share: `91 to 99`.
+pub(super) fn interval(share: &Share) -> String {
+    format!("{:.0} to {:.0}", share.low * 100.0, share.high * 100.0)
+}
+
+/// What limits the trust in it.
+pub(super) fn warnings(evidence: &Evidence, explanation: &Explanation) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let count = evidence.windows.len();
+    if count < WINDOWS_MIN {
+        warnings.push(format!("There are only {count} windows: intervals say little."));
+    }
+    if evidence.requests.is_empty() && count > 0 {
+        warnings.push(
+            "Phases of requests are not known: waiting behind other requests cannot be told from \
+             what is unexplained."
+                .to_owned(),
+        );
+    }
+    let has = |of: fn(&super::evidence::MachineWindow) -> bool| {
+        evidence.windows.iter().any(|window| of(&window.machine))
+    };
+    if count > 0 && !has(|machine| machine.stolen_ns.is_some()) {
+        warnings.push("Time that the hypervisor took is not known.".to_owned());
+    }
+    if count > 0 && !has(|machine| machine.run_queue_wait_ns.is_some()) {
+        warnings.push("The time that the server's threads waited for a CPU is not known.".to_owned());
+    }
+    let present = |spans: &[(u64, u64)]| -> u64 { spans.iter().map(|(from, to)| to - from).sum() };
+    for (name, spans) in &explanation.overview.lanes {
+        if present(spans) as f64 > explanation.length_ns as f64 * 0.9 {
+            warnings.push(format!(
+                "{name} was there nearly all the time: there is nothing to compare it with, so it \
+                 explains nothing here."
+            ));
+        }
+    }
+    warnings
+}

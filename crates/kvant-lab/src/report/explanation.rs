@@ -1,0 +1,213 @@
+//! The page of an explanation: [`crate::explain`].
+//!
+//! Invariants:
+//! 1. The page loads nothing and has no script: it can be read in a mail, printed and kept.
+//! 2. Every figure of a picture is in its text as well.
+
+mod chart;
+
+use super::markup::escape;
+use super::numbers::{number, time};
+use crate::explain::model::{Cause, Explanation, Ground, Moment, Row, Share};
+use crate::explain::words::{clock, percent, span};
+use kvant_profiler::render::front;
+
+const TEMPLATE: &str = include_str!("explanation/page.html");
+const STYLE: &str = include_str!("explanation/style.css");
+/// Shares below this part have no line of their own.
+const PART_MIN: f64 = 0.005;
+/// Colours of causes; further ones repeat them.
+const COLORS: usize = 7;
+
+/// The page.
+pub fn explanation(explanation: &Explanation) -> String {
+    let colors = Colors::new(explanation);
+    let title = format!("Kvant explains {}", escape(&explanation.source));
+    let content = [
+        verdict(explanation),
+        overview(explanation, &colors),
+        rows(explanation, &colors),
+        moments(explanation, &colors),
+    ]
+    .concat();
+    let style = [front::STYLE, super::STYLE, STYLE].concat();
+    front::fill(
+        TEMPLATE,
+        &[("TITLE", &title), ("/*STYLE*/", &style), ("<!--CONTENT-->", &content)],
+    )
+}
+
+/// Colours of causes, the same in all pictures: the largest causes have the first ones.
+struct Colors(Vec<String>);
+
+impl Colors {
+    fn new(explanation: &Explanation) -> Colors {
+        let mut sums: Vec<(f64, String)> = Vec::new();
+        let mut add = |name: String, part: f64| match sums.iter_mut().find(|(_, one)| *one == name) {
+            Some((sum, _)) => *sum += part,
+            None => sums.push((part, name)),
+        };
+        for share in explanation.rows.iter().flat_map(|row| &row.shares) {
+            if !matches!(share.cause, Cause::Unexplained | Cause::Queueing) {
+                add(share.cause.words(), share.part);
+            }
+        }
+        explanation.overview.lanes.iter().for_each(|(name, _)| add(name.clone(), 0.0));
+        sums.sort_by(|a, b| b.0.total_cmp(&a.0));
+        Colors(sums.into_iter().map(|(_, name)| name).collect())
+    }
+
+    /// A value of CSS.
+    fn of(&self, name: &str) -> String {
+        match self.0.iter().position(|one| one == name) {
+            Some(index) => format!("var(--series-{})", index % COLORS),
+            None if name == Cause::Queueing.words() => "var(--series-7)".to_owned(),
+            None => "var(--line)".to_owned(),
+        }
+    }
+}
+
+fn verdict(explanation: &Explanation) -> String {
+    let sentences: String = explanation
+        .verdict
+        .iter()
+        .map(|sentence| format!("<p>{}</p>\n", escape(sentence)))
+        .collect();
+    let warnings: String = explanation
+        .warnings
+        .iter()
+        .map(|warning| format!("<li>{}</li>\n", escape(warning)))
+        .collect();
+    let warnings = match warnings.as_str() {
+        "" => String::new(),
+        items => format!(
+            "<div class=\"warnings\"><h3>What limits the trust in this</h3><ul>\n{items}</ul></div>\n"
+        ),
+    };
+    format!(
+        "<section id=\"verdict\"><h1>{}</h1>\n<p class=\"facts\">{}<i>\u{b7}</i>{}</p>\n\
+         <div class=\"sentences\">\n{sentences}</div>\n{warnings}</section>\n",
+        escape(&explanation.source),
+        escape(&span(explanation)),
+        escape(&time(explanation.length_ns as f64)),
+    )
+}
+
+fn overview(explanation: &Explanation, colors: &Colors) -> String {
+    if explanation.overview.counts.is_empty() {
+        return String::new();
+    }
+    let overview = &explanation.overview;
+    let requests: u64 = overview.counts.iter().sum();
+    format!(
+        "<section id=\"overview\"><h2>What happened</h2>\n<p class=\"note\">Response times of {} \
+         requests, a column for each {}: the median, the 99th percentile and the longest. Below \
+         them, what else happened.</p>\n<div class=\"wide\">{}</div>\n</section>\n",
+        number(requests as f64),
+        time(overview.column_ns as f64),
+        chart::overview(explanation, colors)
+    )
+}
+
+fn rows(explanation: &Explanation, colors: &Colors) -> String {
+    if explanation.rows.is_empty() {
+        return String::new();
+    }
+    let mut content = String::new();
+    let mut operation = "";
+    for row in &explanation.rows {
+        if row.operation != operation {
+            operation = &row.operation;
+            content += &format!(
+                "<h3>{}<small>{} requests</small></h3>\n",
+                escape(operation),
+                number(row.count as f64)
+            );
+        }
+        content += &row_markup(row, colors);
+    }
+    format!(
+        "<section id=\"shares\"><h2>Where the tail comes from</h2>\n<p class=\"note\">Of each \
+         percentile: its undisturbed level, and what lies above it, shared out. The brackets are 95 % \
+         intervals. <b>Waited for</b>: the requests themselves say so. <b>Coincides with</b>: slow \
+         requests are there more often than by chance; that is no proof, which only an experiment \
+         gives.</p>\n{content}</section>\n"
+    )
+}
+
+fn row_markup(row: &Row, colors: &Colors) -> String {
+    let level = 100.0 * row.level_ns as f64 / row.value_ns.max(1) as f64;
+    let shown: Vec<&Share> = row.shares.iter().filter(|share| share.part >= PART_MIN).collect();
+    let mut bar =
+        format!("<span class=\"level\" style=\"width:{level:.2}%\" title=\"undisturbed\"></span>");
+    let mut items = String::new();
+    for share in &shown {
+        let name = share.cause.words();
+        let color = colors.of(&name);
+        let width = share.part * (100.0 - level);
+        bar += &format!(
+            "<span style=\"width:{width:.2}%;background:{color}\" title=\"{}\"></span>",
+            escape(&name)
+        );
+        items += &format!(
+            "<li><i class=\"key\" style=\"background:{color}\"></i><b>{}</b> <small>[{:.0} to \
+             {:.0}]</small> {}{}</li>\n",
+            percent(share.part),
+            share.low * 100.0,
+            share.high * 100.0,
+            ground(share),
+            escape(&share.or.iter().map(|or| format!(" or {}", or.words())).collect::<String>())
+        );
+    }
+    if row.excess_ns == 0 {
+        items = "<li class=\"faint\">as at all times: nothing above the undisturbed level</li>".into();
+    }
+    format!(
+        "<div class=\"tail\"><div class=\"figures\"><b>p{}</b><strong>{}</strong><small>undisturbed \
+         {}</small><small>{} slower</small></div><div><div class=\"stack\" role=\"img\" \
+         aria-label=\"shares\">{bar}</div><ul>{items}</ul></div></div>\n",
+        row.percent,
+        time(row.value_ns as f64),
+        time(row.level_ns as f64),
+        number(row.tail_count as f64)
+    )
+}
+
+fn ground(share: &Share) -> String {
+    let name = escape(&share.cause.words());
+    match share.ground {
+        Ground::Direct => format!("waited for <b>{name}</b>"),
+        Ground::Coincidence => format!("coincides with <b>{name}</b>"),
+        Ground::Rest => name,
+    }
+}
+
+fn moments(explanation: &Explanation, colors: &Colors) -> String {
+    if explanation.moments.is_empty() {
+        return String::new();
+    }
+    let of = |moment: &Moment| {
+        format!(
+            "<li><p>{}</p>\n{}</li>\n",
+            escape(&moment.sentence),
+            chart::moment(moment, colors)
+        )
+    };
+    let items: String = explanation.moments.iter().map(of).collect();
+    format!(
+        "<section id=\"moments\"><h2>The slowest requests</h2>\n<p class=\"note\">At most three of \
+         one second. The wide bar is the request with its phases, the narrow ones are what happened \
+         around it.</p>\n<ol>\n{items}</ol></section>\n"
+    )
+}
+
+/// A time of day for an axis.
+fn axis_clock(explanation: &Explanation, at_ns: u64) -> String {
+    match explanation.wall_origin_ns {
+        Some(_) => {
+            let text = clock(explanation.start_ns + at_ns, explanation.wall_origin_ns);
+            text.split('.').next().unwrap_or_default().to_owned()
+        }
+        None => format!("{:.0} s", at_ns as f64 / 1e9),
+    }
+}
