@@ -1,6 +1,6 @@
 //! The command line: [`command`] defines parsing, help, manual pages and shell completions.
 
-use crate::commands::{lab, load, profile};
+use crate::commands::{explain, lab, load, profile};
 use crate::settings::{DefaultValue, Kind, SETTINGS, Setting};
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, ArgAction, ArgGroup, Command, value_parser};
@@ -20,6 +20,7 @@ pub(crate) fn command() -> Command {
         .subcommand(serve())
         .subcommand(load::definition::command())
         .subcommand(profile::definition::command())
+        .subcommand(explain::definition::command())
         .subcommand(lab::definition::command())
         .subcommand(db())
         .subcommand(man())

@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         "serve" => serve(args),
         "load" => ExitCode::from(commands::load::load(args)),
         "profile" => ExitCode::from(commands::profile::profile(args)),
+        "explain" => ExitCode::from(commands::explain::explain(args)),
         "lab" => ExitCode::from(commands::lab::lab(args)),
         "db" => db(args),
         "man" => finish(commands::generate::man(

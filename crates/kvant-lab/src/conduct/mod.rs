@@ -18,6 +18,7 @@
 //!
 //! Threads: the caller's conducts, bound to the CPUs of the generator.
 
+mod ask;
 mod attempt;
 mod beside;
 pub mod cleanup;
@@ -49,6 +50,7 @@ mod tasks;
 mod tree;
 mod watch;
 
+pub use ask::Asked;
 pub use options::Options;
 pub use progress::Progress;
 pub use stop::Stop;

@@ -5,6 +5,7 @@ mod cassandra;
 pub(crate) mod db;
 #[cfg(feature = "leveldb")]
 pub(crate) mod db_copy;
+pub(crate) mod explain;
 pub(crate) mod generate;
 pub(crate) mod lab;
 #[cfg(feature = "leveldb")]
