@@ -29,7 +29,12 @@ pub(super) fn switches(sample: &WatchSample) -> Option<u64> {
     Some(sample.server_voluntary_switches? + sample.server_involuntary_switches?)
 }
 
-fn at(watch: &Watch, at_ns: u64, counter: fn(&WatchSample) -> Option<u64>) -> Option<f64> {
+/// The value of a counter at a time, on a straight line between samples; `None` beyond them.
+pub(super) fn at(
+    watch: &Watch,
+    at_ns: u64,
+    counter: fn(&WatchSample) -> Option<u64>,
+) -> Option<f64> {
     let after = watch.samples.iter().position(|sample| sample.at_ns >= at_ns)?;
     let next = &watch.samples[after];
     let next_value = counter(next)? as f64;

@@ -209,7 +209,7 @@ pub(super) fn offered(rate: Rate) -> f64 {
     }
 }
 
-fn read_optional<T: DeserializeOwned>(file: &Path) -> Result<Option<T>> {
+pub(super) fn read_optional<T: DeserializeOwned>(file: &Path) -> Result<Option<T>> {
     match host::read_text(file) {
         Ok(text) => parse_json(&text, file).map(Some),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

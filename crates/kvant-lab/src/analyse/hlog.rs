@@ -6,6 +6,11 @@ use kvant_load::Histogram;
 use kvant_load::histogram::encoded;
 use std::path::Path;
 
+/// What the tags of response times end with; before it is the kind of requests.
+pub(super) const RESPONSE: &str = "/response";
+/// The tag of the generator's lateness.
+pub(super) const SEND_LAG: &str = "send-lag";
+
 /// The response times of an interval and a kind of requests.
 pub(super) struct Line {
     /// Begin, in nanoseconds since the begin of the log.
@@ -29,6 +34,18 @@ impl Line {
 /// # Errors
 /// `Io`; `Invalid` with the file and the line.
 pub(super) fn each_response(file: &Path, each: &mut dyn FnMut(&Line)) -> Result<()> {
+    each_line(file, &|tag| tag.ends_with(RESPONSE), &mut |_, line| each(line))
+}
+
+/// Passes on the lines with a tag that `is_wanted`, likewise.
+///
+/// # Errors
+/// As [`each_response`].
+pub(super) fn each_line(
+    file: &Path,
+    is_wanted: &dyn Fn(&str) -> bool,
+    each: &mut dyn FnMut(&str, &Line),
+) -> Result<()> {
     let text = host::read_text(file).map_err(|error| Error::io("read", file, error))?;
     let lines = text.lines().enumerate().filter(|(_, line)| line.starts_with("Tag="));
     for (index, line) in lines {
@@ -38,10 +55,10 @@ pub(super) fn each_response(file: &Path, each: &mut dyn FnMut(&Line)) -> Result<
         let Some((tag, start_ns, length_ns, encoded)) = parse(line) else {
             return Err(invalid("is no interval"));
         };
-        if tag.ends_with("/response") {
+        if is_wanted(tag) {
             let histogram =
                 encoded::decode(encoded).map_err(|error| invalid(&error.to_string()))?;
-            each(&Line { start_ns, length_ns, histogram });
+            each(tag, &Line { start_ns, length_ns, histogram });
         }
     }
     Ok(())

@@ -9,6 +9,7 @@ mod account;
 mod curves;
 mod directory;
 mod environment;
+mod evidence;
 mod figures;
 mod hlog;
 mod layers;
@@ -20,6 +21,8 @@ mod statistics;
 mod tables;
 mod time_line;
 mod units;
+
+pub use evidence::{AttemptEvidence, evidence};
 
 use crate::model::{self, Block, Layers, Report, TimeLine};
 use crate::record::{Case, PhaseKind, Run};

@@ -45,8 +45,7 @@ impl Asked {
     }
 
     fn refusal(&self, response: &Response) -> String {
-        let problem: serde_json::Value =
-            serde_json::from_slice(&response.body).unwrap_or_default();
+        let problem: serde_json::Value = serde_json::from_slice(&response.body).unwrap_or_default();
         let detail = problem["detail"].as_str().unwrap_or("it is no Kvant, or an older one");
         format!("{} answered {}: {detail}", self.url, response.status)
     }

@@ -16,7 +16,7 @@
 //!    the following ones as long as the backlog that it left is visible. Random occurrences cover
 //!    by the same rule.
 
-use super::evidence::Window;
+use super::evidence::{self, Window};
 use kvant_env::rng::Rng;
 
 /// Random arrangements of an event.
@@ -40,8 +40,7 @@ pub(super) fn strata(windows: &[Window]) -> Vec<usize> {
         .iter()
         .map(|window| window.operations.values().map(|of| of.count).sum::<u64>() as f64)
         .collect();
-    let length_ns = windows.first().map_or(1, |window| window.length_ns.max(1));
-    let reach = (RATE_REACH_NS / length_ns) as usize;
+    let reach = (RATE_REACH_NS / evidence::window_ns(windows)) as usize;
     let rates: Vec<f64> = (0..counts.len())
         .map(|at| {
             let near = &counts[at.saturating_sub(reach)..(at + reach + 1).min(counts.len())];
@@ -54,8 +53,7 @@ pub(super) fn strata(windows: &[Window]) -> Vec<usize> {
     if at(0.9) < at(0.1) * RATE_FACTOR_MIN {
         return vec![0; windows.len()];
     }
-    let bounds: Vec<f64> =
-        (1..STRATA).map(|bound| at(bound as f64 / STRATA as f64)).collect();
+    let bounds: Vec<f64> = (1..STRATA).map(|bound| at(bound as f64 / STRATA as f64)).collect();
     rates.iter().map(|rate| bounds.iter().filter(|bound| *rate >= **bound).count()).collect()
 }
 
@@ -109,7 +107,8 @@ pub(super) fn contrast(is_present: &[bool], outcome: &Outcome<'_>, rng: &mut Rng
     let by_chance: Vec<f64> =
         counts.iter().map(|count| f64::from(*count) / ARRANGEMENTS as f64).collect();
     let all: f64 = outcome.excess.iter().sum();
-    let random: f64 = by_chance.iter().zip(outcome.excess).map(|(part, excess)| part * excess).sum();
+    let random: f64 =
+        by_chance.iter().zip(outcome.excess).map(|(part, excess)| part * excess).sum();
     Contrast {
         covers,
         by_chance,

@@ -161,15 +161,13 @@ impl<'a> Direct<'a> {
                 std::array::from_fn(|phase| (time_ns[phase] - work_ns[phase]).max(0.0))
             };
             let time_ns = match (self.is_of_kept, near.1, of.phases_ns) {
-                (true, count, _) if count > 0 => {
-                    beyond(near.0.time_ns.map(|ns| ns / count as f64))
-                }
+                (true, count, _) if count > 0 => beyond(near.0.time_ns.map(|ns| ns / count as f64)),
                 (_, _, Some(phases)) => beyond(phases.map(|ns| ns as f64 / of.count as f64)),
                 _ => [0.0; PHASES],
             };
             waited = near.0.parts_of(&time_ns);
         }
-        self.add_locks(at, &mut waited);
+        self.add_sums(at, &mut waited);
         waited
     }
 
@@ -206,9 +204,9 @@ impl<'a> Direct<'a> {
         let mut waited = sum.parts_of(&time_ns);
         let calm_windows: Vec<usize> = (0..calm.len()).filter(|at| calm[*at]).collect();
         for &at in &calm_windows {
-            let mut locks = Waited::default();
-            self.add_locks(at, &mut locks);
-            for (cause, part) in locks.parts {
+            let mut sums = Waited::default();
+            self.add_sums(at, &mut sums);
+            for (cause, part) in sums.parts {
                 *waited.parts.entry(cause).or_default() += part / calm_windows.len() as f64;
             }
         }
@@ -237,13 +235,17 @@ impl<'a> Direct<'a> {
         (sum, count)
     }
 
-    /// Waits for locks: of the time of all requests of the window.
-    fn add_locks(&self, at: usize, waited: &mut Waited) {
+    /// Waits for locks and lateness of the generator: of the time of all requests of the window.
+    fn add_sums(&self, at: usize, waited: &mut Waited) {
         let Some(of) = self.windows[at] else { return };
         let all: f64 = of.values.iter().map(|(ns, count)| (*ns * *count) as f64).sum();
         for wait in self.locks.get(&at).into_iter().flatten() {
             let part = wait.waited_ns as f64 / all.max(1.0);
             *waited.parts.entry(Cause::Lock(wait.name.clone())).or_default() += part;
+        }
+        if of.late_ns > 0 {
+            let part = of.late_ns as f64 / all.max(1.0);
+            *waited.parts.entry(Cause::Generator).or_default() += part;
         }
         limit(waited);
     }
@@ -260,8 +262,7 @@ fn limit(waited: &mut Waited) {
 
 /// What the phases of a request consist of.
 fn split(request: &Request, evidence: &Evidence) -> Split {
-    let mut split =
-        Split { time_ns: request.phases_ns.map(|ns| ns as f64), ..Split::default() };
+    let mut split = Split { time_ns: request.phases_ns.map(|ns| ns as f64), ..Split::default() };
     let time_ns = split.time_ns;
     let mut give = |cause: Cause, phase: Phase, ns: f64| {
         let given = &mut split.by_cause.entry(cause).or_default()[phase as usize];

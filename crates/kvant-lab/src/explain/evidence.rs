@@ -147,7 +147,17 @@ pub struct LockWait {
     pub waited_ns: u64,
 }
 
+/// The longest window.
+pub(super) fn window_ns(windows: &[Window]) -> u64 {
+    windows.iter().map(|window| window.length_ns).max().unwrap_or(0).max(1)
+}
+
 impl Evidence {
+    /// The usual length of a window: the first and the last may be shorter.
+    pub(super) fn window_ns(&self) -> u64 {
+        window_ns(&self.windows)
+    }
+
     /// Names of the operations that have requests.
     pub fn operations(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();

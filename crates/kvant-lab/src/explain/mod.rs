@@ -70,21 +70,22 @@ pub fn explain(evidence: &Evidence) -> Explanation {
     };
     explanation.overview.lanes = moments::lanes(evidence, &suspects);
     explanation.verdict = verdict::verdict(&explanation);
-    explanation.warnings = verdict::warnings(evidence, &explanation);
+    explanation.warnings = verdict::warnings(evidence, &suspects);
     explanation
 }
 
 fn overview(evidence: &Evidence) -> Overview {
     let per_column = evidence.windows.len().div_ceil(COLUMNS_MAX).max(1);
-    let length_ns = evidence.windows.first().map_or(0, |window| window.length_ns);
-    let mut overview =
-        Overview { column_ns: length_ns * per_column as u64, ..Overview::default() };
+    let column_ns = evidence.window_ns() * per_column as u64;
+    let mut overview = Overview { column_ns, ..Overview::default() };
+    let begin_ns = evidence.windows.first().map_or(0, |window| window.start_ns);
     for column in evidence.windows.chunks(per_column) {
         let of = |window: &'_ Window| -> Vec<OperationWindow> {
             window.operations.values().cloned().collect()
         };
         let operations: Vec<OperationWindow> = column.iter().flat_map(of).collect();
         let merged = Merged::of(&operations);
+        overview.starts_ns.push(column[0].start_ns - begin_ns);
         overview.counts.push(merged.count());
         overview.p50_ns.push(merged.percentile_ns(50.0));
         overview.p99_ns.push(merged.percentile_ns(99.0));

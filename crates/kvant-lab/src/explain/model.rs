@@ -74,9 +74,7 @@ pub struct Share {
 }
 
 /// Why a share is given to something.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ground {
     /// The requests themselves waited for it: phases, stall reasons, locks.
@@ -167,6 +165,8 @@ pub struct Moment {
 pub struct Overview {
     /// Length of a column.
     pub column_ns: u64,
+    /// Begin of each column, since the begin of the stretch.
+    pub starts_ns: Vec<u64>,
     /// Responses in each column, all operations.
     pub counts: Vec<u64>,
     /// The median of each column.

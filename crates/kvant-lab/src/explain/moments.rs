@@ -65,8 +65,7 @@ fn moment(request: &Request, evidence: &Evidence, suspects: &[Suspect]) -> Momen
         }
     }
     let around_ns = (request.total_ns() as f64 * AROUND_PART) as u64;
-    let (from_ns, to_ns) =
-        (request.start_ns.saturating_sub(around_ns), request.end_ns + around_ns);
+    let (from_ns, to_ns) = (request.start_ns.saturating_sub(around_ns), request.end_ns + around_ns);
     let mut events: Vec<(String, i64, i64)> = Vec::new();
     for suspect in suspects {
         let near = suspect.spans_ns.iter().filter(|(from, to)| *from < to_ns && *to >= from_ns);
@@ -126,7 +125,9 @@ fn sentence(request: &Request, evidence: &Evidence, suspects: &[Suspect]) -> Str
             text += &format!(" The response was {}.", request.status);
         }
     }
-    let overlapping = overlaps(request, suspects);
+    let telling: Vec<&Suspect> =
+        suspects.iter().filter(|suspect| !suspect.is_always_there(evidence)).collect();
+    let overlapping = overlaps(request, &telling);
     text += &match overlapping.as_slice() {
         [] => " Nothing that is known happened meanwhile.".to_owned(),
         some => format!(" It coincides with {}.", some.join(", ")),
@@ -153,8 +154,8 @@ fn doing(phase: Phase, request: &Request) -> String {
 }
 
 /// Suspects during a request, the longest overlap first.
-fn overlaps(request: &Request, suspects: &[Suspect]) -> Vec<String> {
-    let mut found: Vec<(u64, &Cause)> = Vec::new();
+fn overlaps<'a>(request: &Request, suspects: &[&'a Suspect]) -> Vec<String> {
+    let mut found: Vec<(u64, &'a Cause)> = Vec::new();
     for suspect in suspects {
         let overlap_ns: u64 = suspect
             .spans_ns

@@ -56,7 +56,8 @@ pub(super) fn rows(
     let windows = level::windows_of(evidence, operation);
     let all = Merged::of(windows.iter().copied().flatten());
     let calm = level::calm(&windows);
-    let quiet = Merged::of(windows.iter().zip(&calm).filter(|(_, is)| **is).filter_map(|(w, _)| *w));
+    let quiet =
+        Merged::of(windows.iter().zip(&calm).filter(|(_, is)| **is).filter_map(|(w, _)| *w));
     let mut rows = Vec::new();
     for percent in PERCENTS {
         if all.count() as f64 * (1.0 - percent / 100.0) < TAIL_COUNT_MIN {
@@ -64,8 +65,7 @@ pub(super) fn rows(
         }
         let value_ns = all.percentile_ns(percent);
         let quiet_ns = quiet.percentile_ns(percent).min(value_ns);
-        let (work_ns, waits) =
-            Direct::new(evidence, operation, percent, quiet_ns).work_ns(&calm);
+        let (work_ns, waits) = Direct::new(evidence, operation, percent, quiet_ns).work_ns(&calm);
         let level_ns = (quiet_ns as f64 * (1.0 - waits.all()).max(0.0)) as u64;
         let mut row = Row {
             operation: operation.to_owned(),
@@ -165,9 +165,9 @@ impl<'a> Tail<'a> {
                 values.resize(RESAMPLINGS, 0.0);
                 values.sort_by(f64::total_cmp);
                 let at = |part: f64| values[(part * (RESAMPLINGS - 1) as f64).round() as usize];
-                let group = named.iter().find(|one| {
-                    ground == Ground::Coincidence && one.causes.contains(&cause)
-                });
+                let group = named
+                    .iter()
+                    .find(|one| ground == Ground::Coincidence && one.causes.contains(&cause));
                 let or = group.map_or_else(Vec::new, |group| {
                     group.causes.iter().filter(|other| **other != cause).cloned().collect()
                 });
@@ -197,19 +197,15 @@ impl<'a> Tail<'a> {
             .collect();
         let mut named = Vec::new();
         while !left.is_empty() && excess.iter().sum::<f64>() > 0.0 {
-            let outcome = Outcome {
-                excess: &excess,
-                is_elevated: &self.is_elevated,
-                strata: self.strata,
-            };
+            let outcome =
+                Outcome { excess: &excess, is_elevated: &self.is_elevated, strata: self.strata };
             let contrasts: Vec<(usize, Contrast)> = left
                 .iter()
                 .map(|&at| (at, contrast::contrast(&presences[at], &outcome, &mut rng)))
                 .filter(|(_, contrast)| contrast.is_beyond_chance())
                 .collect();
-            let most = contrasts
-                .iter()
-                .max_by(|a, b| a.1.attributable.total_cmp(&b.1.attributable));
+            let most =
+                contrasts.iter().max_by(|a, b| a.1.attributable.total_cmp(&b.1.attributable));
             let Some((best, contrast)) = most else { break };
             // The excess that both cover, as a part of what the best one covers.
             let shared = |other: &Contrast| -> f64 {
@@ -241,8 +237,7 @@ impl<'a> Tail<'a> {
 
     /// The sums of each block of the bootstrap.
     fn blocks(&self, evidence: &Evidence, named: &[Named]) -> Vec<Sums> {
-        let length_ns = evidence.windows.first().map_or(1, |window| window.length_ns.max(1));
-        let windows_min = (BLOCK_NS_MIN / length_ns).max(1) as usize;
+        let windows_min = (BLOCK_NS_MIN / evidence.window_ns()).max(1) as usize;
         let block = windows_min.max(self.excess.len().div_ceil(BLOCKS_MAX));
         let starts = (0..self.excess.len()).step_by(block);
         starts
@@ -288,12 +283,7 @@ impl Sums {
         self.behind_others += left * behind;
         for (sums, Named { contrast, excess, .. }) in self.named.iter_mut().zip(named) {
             let covered = if contrast.covers[at] { excess[at] } else { 0.0 };
-            let all = [
-                excess[at],
-                covered,
-                excess[at] * contrast.by_chance[at],
-                covered * behind,
-            ];
+            let all = [excess[at], covered, excess[at] * contrast.by_chance[at], covered * behind];
             for (sum, value) in sums.iter_mut().zip(all) {
                 *sum += value;
             }

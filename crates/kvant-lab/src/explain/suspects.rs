@@ -3,7 +3,7 @@
 //!
 //! `overload` is none: the server refuses requests because they are slow already.
 
-use super::evidence::{Evidence, Window};
+use super::evidence::{self, Evidence, Window};
 use super::model::Cause;
 use crate::record::EventFacts;
 
@@ -15,6 +15,9 @@ const OTHERS_PART_MAX: f64 = 0.15;
 const RUN_QUEUE_PART_MAX: f64 = 0.1;
 /// ... and as a multiple of the median window.
 const RUN_QUEUE_FACTOR: u64 = 3;
+
+/// Part of the time from which on a suspect is always there.
+const ALWAYS_PART: f64 = 0.9;
 
 /// A suspect, and when it was there.
 pub(super) struct Suspect {
@@ -55,14 +58,30 @@ pub(super) fn span_ns(event: &EventFacts, evidence: &Evidence) -> (u64, u64) {
     (event.start_ns, event.end_ns.unwrap_or(last_ns).max(event.start_ns))
 }
 
+impl Suspect {
+    /// Whether it was there for nearly all the time, so that it says nothing of a moment.
+    pub(super) fn is_always_there(&self, evidence: &Evidence) -> bool {
+        let ends = evidence.windows.first().zip(evidence.windows.last());
+        let length_ns = ends.map_or(0, |(first, last)| last.end_ns() - first.start_ns);
+        let mut until_ns = 0;
+        let mut present_ns = 0;
+        for &(from_ns, to_ns) in &self.spans_ns {
+            present_ns += to_ns.saturating_sub(from_ns.max(until_ns));
+            until_ns = until_ns.max(to_ns);
+        }
+        present_ns as f64 > length_ns as f64 * ALWAYS_PART
+    }
+}
+
 /// All suspects, each with at least one occurrence.
 pub(super) fn suspects(evidence: &Evidence) -> Vec<Suspect> {
     let mut found: Vec<Suspect> = Vec::new();
-    let mut add = |cause: Cause, span: (u64, u64)| {
-        match found.iter_mut().find(|suspect| suspect.cause == cause) {
-            Some(suspect) => suspect.spans_ns.push(span),
-            None => found.push(Suspect { cause, spans_ns: vec![span] }),
-        }
+    let mut add = |cause: Cause, span: (u64, u64)| match found
+        .iter_mut()
+        .find(|suspect| suspect.cause == cause)
+    {
+        Some(suspect) => suspect.spans_ns.push(span),
+        None => found.push(Suspect { cause, spans_ns: vec![span] }),
     };
     for event in &evidence.events {
         if let Some(cause) = cause_of(event) {
@@ -101,7 +120,6 @@ fn run_queue_bound(windows: &[Window]) -> u64 {
     let mut waits: Vec<u64> =
         windows.iter().filter_map(|window| window.machine.run_queue_wait_ns).collect();
     waits.sort_unstable();
-    let length_ns = windows.first().map_or(0, |window| window.length_ns);
-    let least = (length_ns as f64 * RUN_QUEUE_PART_MAX) as u64;
+    let least = (evidence::window_ns(windows) as f64 * RUN_QUEUE_PART_MAX) as u64;
     least.max(waits.get(waits.len() / 2).map_or(0, |median| median * RUN_QUEUE_FACTOR))
 }

@@ -24,10 +24,8 @@ fn random_spans(count: u64, period: u64, length: u64, seed: u64) -> Vec<(u64, u6
 }
 
 fn row(explanation: &Explanation, operation: &str, percent: f64) -> Row {
-    let found = explanation
-        .rows
-        .iter()
-        .find(|row| row.operation == operation && row.percent == percent);
+    let found =
+        explanation.rows.iter().find(|row| row.operation == operation && row.percent == percent);
     found.cloned().unwrap_or_else(|| panic!("{}", text(explanation)))
 }
 
@@ -163,7 +161,8 @@ fn shares_add_up_and_intervals_contain_them() {
     assert!(checked > 0);
     // Half of the pauses are marked; the other half is queueing, as the phases say.
     let row = row(&explanation, "get", 99.0);
-    let (marked, queueing) = (part(&row, &event_named("housekeeping")), part(&row, &Cause::Queueing));
+    let (marked, queueing) =
+        (part(&row, &event_named("housekeeping")), part(&row, &Cause::Queueing));
     assert!((0.4..0.65).contains(&marked), "{}", text(&explanation));
     assert!((0.35..0.6).contains(&queueing), "{}", text(&explanation));
 }

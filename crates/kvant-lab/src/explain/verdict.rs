@@ -2,6 +2,7 @@
 
 use super::evidence::Evidence;
 use super::model::{Cause, Explanation, Ground, Row, Share};
+use super::suspects::Suspect;
 use super::words::{percent, time};
 
 /// The percentiles that the verdict speaks of, in this order of preference.
@@ -44,12 +45,8 @@ fn row_sentence(row: &Row) -> String {
             time(row.value_ns)
         );
     }
-    let shares: Vec<String> = row
-        .shares
-        .iter()
-        .filter(|share| share.part >= PART_MIN)
-        .map(share_words)
-        .collect();
+    let shares: Vec<String> =
+        row.shares.iter().filter(|share| share.part >= PART_MIN).map(share_words).collect();
     format!(
         "p{percent_name} of {operation} was {}, {} above its undisturbed level of {}: {}.",
         time(row.value_ns),
@@ -81,7 +78,7 @@ pub(super) fn interval(share: &Share) -> String {
 }
 
 /// What limits the trust in it.
-pub(super) fn warnings(evidence: &Evidence, explanation: &Explanation) -> Vec<String> {
+pub(super) fn warnings(evidence: &Evidence, suspects: &[Suspect]) -> Vec<String> {
     let mut warnings = Vec::new();
     let count = evidence.windows.len();
     if count < WINDOWS_MIN {
@@ -101,16 +98,14 @@ pub(super) fn warnings(evidence: &Evidence, explanation: &Explanation) -> Vec<St
         warnings.push("Time that the hypervisor took is not known.".to_owned());
     }
     if count > 0 && !has(|machine| machine.run_queue_wait_ns.is_some()) {
-        warnings.push("The time that the server's threads waited for a CPU is not known.".to_owned());
+        warnings
+            .push("The time that the server's threads waited for a CPU is not known.".to_owned());
     }
-    let present = |spans: &[(u64, u64)]| -> u64 { spans.iter().map(|(from, to)| to - from).sum() };
-    for (name, spans) in &explanation.overview.lanes {
-        if present(spans) as f64 > explanation.length_ns as f64 * 0.9 {
-            warnings.push(format!(
-                "{name} was there nearly all the time: there is nothing to compare it with, so it \
-                 explains nothing here."
-            ));
-        }
+    for suspect in suspects.iter().filter(|suspect| suspect.is_always_there(evidence)) {
+        warnings.push(format!(
+            "{} was there nearly all the time: there is nothing to compare it with.",
+            suspect.cause.words()
+        ));
     }
     warnings
 }

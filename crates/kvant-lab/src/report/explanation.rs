@@ -6,7 +6,7 @@
 
 mod chart;
 
-use super::markup::escape;
+use super::markup::{escape, inline};
 use super::numbers::{number, time};
 use crate::explain::model::{Cause, Explanation, Ground, Moment, Row, Share};
 use crate::explain::words::{clock, percent, span};
@@ -31,10 +31,7 @@ pub fn explanation(explanation: &Explanation) -> String {
     ]
     .concat();
     let style = [front::STYLE, super::STYLE, STYLE].concat();
-    front::fill(
-        TEMPLATE,
-        &[("TITLE", &title), ("/*STYLE*/", &style), ("<!--CONTENT-->", &content)],
-    )
+    front::fill(TEMPLATE, &[("TITLE", &title), ("/*STYLE*/", &style), ("<!--CONTENT-->", &content)])
 }
 
 /// Colours of causes, the same in all pictures: the largest causes have the first ones.
@@ -43,7 +40,8 @@ struct Colors(Vec<String>);
 impl Colors {
     fn new(explanation: &Explanation) -> Colors {
         let mut sums: Vec<(f64, String)> = Vec::new();
-        let mut add = |name: String, part: f64| match sums.iter_mut().find(|(_, one)| *one == name) {
+        let mut add = |name: String, part: f64| match sums.iter_mut().find(|(_, one)| *one == name)
+        {
             Some((sum, _)) => *sum += part,
             None => sums.push((part, name)),
         };
@@ -71,7 +69,7 @@ fn verdict(explanation: &Explanation) -> String {
     let sentences: String = explanation
         .verdict
         .iter()
-        .map(|sentence| format!("<p>{}</p>\n", escape(sentence)))
+        .map(|sentence| format!("<p>{}</p>\n", inline(sentence)))
         .collect();
     let warnings: String = explanation
         .warnings
@@ -160,7 +158,8 @@ fn row_markup(row: &Row, colors: &Colors) -> String {
         );
     }
     if row.excess_ns == 0 {
-        items = "<li class=\"faint\">as at all times: nothing above the undisturbed level</li>".into();
+        items =
+            "<li class=\"faint\">as at all times: nothing above the undisturbed level</li>".into();
     }
     format!(
         "<div class=\"tail\"><div class=\"figures\"><b>p{}</b><strong>{}</strong><small>undisturbed \
@@ -169,7 +168,7 @@ fn row_markup(row: &Row, colors: &Colors) -> String {
         row.percent,
         time(row.value_ns as f64),
         time(row.level_ns as f64),
-        number(row.tail_count as f64)
+        row.tail_count
     )
 }
 
@@ -187,11 +186,7 @@ fn moments(explanation: &Explanation, colors: &Colors) -> String {
         return String::new();
     }
     let of = |moment: &Moment| {
-        format!(
-            "<li><p>{}</p>\n{}</li>\n",
-            escape(&moment.sentence),
-            chart::moment(moment, colors)
-        )
+        format!("<li><p>{}</p>\n{}</li>\n", inline(&moment.sentence), chart::moment(moment, colors))
     };
     let items: String = explanation.moments.iter().map(of).collect();
     format!(

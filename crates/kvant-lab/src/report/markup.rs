@@ -48,7 +48,7 @@ pub(super) fn both(text: &Text) -> String {
 }
 
 /// Text with its code in backquotes.
-fn inline(text: &str) -> String {
+pub(super) fn inline(text: &str) -> String {
     let mut markup = String::new();
     for (index, part) in text.split('`').enumerate() {
         let part = escape(part);

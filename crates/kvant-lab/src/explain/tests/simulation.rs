@@ -1,8 +1,6 @@
 //! A simulated server of known behaviour: one queue, requests at random times, and pauses.
 
-use crate::explain::evidence::{
-    Evidence, MachineWindow, OperationWindow, Phase, Request, Window,
-};
+use crate::explain::evidence::{Evidence, MachineWindow, OperationWindow, Phase, Request, Window};
 use crate::record::EventFacts;
 use kvant_env::rng::Rng;
 use std::collections::BTreeMap;

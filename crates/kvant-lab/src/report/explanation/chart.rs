@@ -25,7 +25,8 @@ pub(super) fn overview(explanation: &Explanation, colors: &Colors) -> String {
     let count = overview.counts.len();
     let width = WIDTH - GUTTER;
     let x = |ns: f64| GUTTER + width * ns / explanation.length_ns.max(1) as f64;
-    let column = |at: usize| x(at as f64 * overview.column_ns as f64);
+    let column = |at: usize| x(overview.starts_ns[at] as f64);
+    let column_width = x(overview.column_ns as f64) - GUTTER;
     let mut svg = String::new();
     for decade in scale.low..=scale.high {
         let y = scale.y(10f64.powi(decade));
@@ -39,10 +40,11 @@ pub(super) fn overview(explanation: &Explanation, colors: &Colors) -> String {
     }
     // A bar from the median to the longest, and the p99 on it.
     for at in (0..count).filter(|at| overview.counts[*at] > 0) {
-        let (left, right) = (column(at), column(at + 1).min(WIDTH));
-        let wide = (right - left - 0.4).max(0.6);
+        let left = column(at);
+        let wide = (column_width - 0.4).clamp(0.6, (WIDTH - left).max(0.6));
         let y = |ns: u64| scale.y(ns as f64);
-        let (max, p99, p50) = (y(overview.max_ns[at]), y(overview.p99_ns[at]), y(overview.p50_ns[at]));
+        let (max, p99, p50) =
+            (y(overview.max_ns[at]), y(overview.p99_ns[at]), y(overview.p50_ns[at]));
         svg += &format!(
             "<rect x=\"{left:.1}\" y=\"{max:.1}\" width=\"{wide:.1}\" height=\"{:.1}\" class=\"max\"/>\
              <rect x=\"{left:.1}\" y=\"{p99:.1}\" width=\"{wide:.1}\" height=\"{:.1}\" class=\"p99\"/>\
@@ -56,14 +58,23 @@ pub(super) fn overview(explanation: &Explanation, colors: &Colors) -> String {
         .lanes
         .iter()
         .map(|(name, spans)| {
-            (name.clone(), spans.iter().map(|(from, to)| (x(*from as f64), x(*to as f64))).collect())
+            (
+                name.clone(),
+                spans.iter().map(|(from, to)| (x(*from as f64), x(*to as f64))).collect(),
+            )
         })
         .collect();
     svg += &lane_rows(&lanes, PLOT_HEIGHT + 8.0, colors);
     let bottom = PLOT_HEIGHT + 8.0 + lanes.len() as f64 * LANE_HEIGHT;
     for tick in 0..=4 {
         let at_ns = explanation.length_ns / 4 * tick;
-        let class = if tick == 4 { "end" } else if tick == 0 { "" } else { "middle" };
+        let class = if tick == 4 {
+            "end"
+        } else if tick == 0 {
+            ""
+        } else {
+            "middle"
+        };
         svg += &format!(
             "<text x=\"{:.1}\" y=\"{:.1}\" class=\"{class}\">{}</text>",
             x(at_ns as f64),
@@ -73,7 +84,10 @@ pub(super) fn overview(explanation: &Explanation, colors: &Colors) -> String {
     }
     let legend = "<p class=\"legend\"><span><i class=\"key max\"></i>longest</span><span><i \
                   class=\"key p99\"></i>p99</span><span><i class=\"key p50\"></i>median</span></p>\n";
-    format!("{}{legend}", framed(&svg, bottom + LABEL_HEIGHT, "Response times and events over time"))
+    format!(
+        "{}{legend}",
+        framed(&svg, bottom + LABEL_HEIGHT, "Response times and events over time")
+    )
 }
 
 /// A logarithmic axis in decades of nanoseconds.

@@ -11,8 +11,7 @@ const LONG_ABOUT: &str = "Explain what was slow in the last minutes of a running
     for: write stalls, fsyncs, block reads, other requests, clients, the machine; and over what they coincide with more than by chance. The \
     rest stays unexplained. The ten slowest requests are told one by one. docs/explain.md describes the method.";
 
-const AFTER_HELP: &str =
-    "Exit codes: 0 done; 1 the server cannot be reached or keeps no history, or a file cannot be written; 2 wrong usage.";
+const AFTER_HELP: &str = "Exit codes: 0 done; 1 the server cannot be reached or keeps no history, or a file cannot be written; 2 wrong usage.";
 
 pub(crate) fn command() -> Command {
     Command::new("explain")

@@ -26,13 +26,8 @@ struct Settings {
     last: Option<Duration>,
     /// Seconds since midnight, UTC.
     at_s: Option<u64>,
-    output: Output,
-}
-
-/// Where explanations go.
-pub(crate) struct Output {
-    pub(crate) page: Option<PathBuf>,
-    pub(crate) is_json: bool,
+    page: Option<PathBuf>,
+    is_json: bool,
 }
 
 /// Runs the command; returns the exit code.
@@ -42,7 +37,8 @@ pub(crate) fn explain(args: &ArgMatches) -> u8 {
         url: reader.value("url"),
         last: reader.get("last"),
         at_s: reader.get("at"),
-        output: Output { page: reader.path("output"), is_json: reader.flag("json") },
+        page: reader.path("output"),
+        is_json: reader.flag("json"),
     };
     let settings = match reader.finish(settings) {
         Ok(settings) => settings,
@@ -68,14 +64,24 @@ fn run(settings: &Settings) -> Result<()> {
         let begin_ns = begin_ns(&evidence, at_s)?;
         evidence = evidence.between(begin_ns.saturating_sub(MINUTE_NS), begin_ns + 2 * MINUTE_NS);
     }
-    settings.output.write(&explain::explain(&evidence))
+    let explanation = explain::explain(&evidence);
+    if settings.is_json {
+        let json = serde_json::to_string_pretty(&explanation)
+            .map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))?;
+        print(json + "\n")?;
+    } else {
+        print(explain::text(&explanation))?;
+    }
+    settings.page.as_deref().map_or(Ok(()), |page| write_page(page, &explanation))
 }
 
 /// The last time before the end of the evidence that the clock showed a time of day.
 fn begin_ns(evidence: &Evidence, at_s: u64) -> Result<u64> {
     let ends = evidence.windows.last().zip(evidence.wall_origin_ns);
     let (end_wall_ns, origin_ns) = ends
-        .and_then(|(last, origin_ns)| Some((last.end_ns().checked_add_signed(origin_ns)?, origin_ns)))
+        .and_then(|(last, origin_ns)| {
+            Some((last.end_ns().checked_add_signed(origin_ns)?, origin_ns))
+        })
         .ok_or_else(|| Error::invalid("the history is empty"))?;
     let midnight_s = end_wall_ns / NS_OF_SECOND / SECONDS_OF_DAY * SECONDS_OF_DAY;
     let today_ns = (midnight_s + at_s) * NS_OF_SECOND;
@@ -90,26 +96,13 @@ fn begin_ns(evidence: &Evidence, at_s: u64) -> Result<u64> {
     }
 }
 
-impl Output {
-    /// Writes the page, and prints text or JSON.
-    pub(crate) fn write(&self, explanation: &Explanation) -> Result<()> {
-        if self.is_json {
-            let json = serde_json::to_string_pretty(explanation)
-                .map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))?;
-            print(json + "\n")?;
-        } else {
-            print(explain::text(explanation))?;
-        }
-        match &self.page {
-            Some(page) => self.write_page(page, explanation),
-            None => Ok(()),
-        }
-    }
-
-    fn write_page(&self, page: &Path, explanation: &Explanation) -> Result<()> {
-        let markup = report::explanation(explanation);
-        host::write_file(page, markup.as_bytes()).map_err(|error| Error::io("write", page, error))?;
-        note(&format!("written to {}", page.display()));
-        Ok(())
-    }
+/// Writes the page of an explanation.
+///
+/// # Errors
+/// `Io` if the file cannot be written.
+pub(crate) fn write_page(page: &Path, explanation: &Explanation) -> Result<()> {
+    let markup = report::explanation(explanation);
+    host::write_file(page, markup.as_bytes()).map_err(|error| Error::io("write", page, error))?;
+    note(&format!("written to {}", page.display()));
+    Ok(())
 }

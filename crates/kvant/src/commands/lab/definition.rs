@@ -33,6 +33,7 @@ pub(crate) fn command() -> Command {
                 .arg(path("DIR", ValueHint::DirPath, "Directory of the run"))
                 .arg(language()),
         )
+        .subcommand(explain())
         .subcommand(Command::new("list").about("List the plans that come with the program"))
 }
 
@@ -57,6 +58,25 @@ fn run() -> Command {
             ),
             flag("quiet").about("No progress on standard error"),
             language(),
+        ])
+}
+
+fn explain() -> Command {
+    Command::new("explain")
+        .about("Explain the response times of a run's attempts: what each percentile waited for")
+        .args_override_self(true)
+        .args([
+            path(
+                "DIR",
+                ValueHint::DirPath,
+                "Directory of the run; each attempt gets its explanation.html there",
+            ),
+            Arg::new("attempt")
+                .long("attempt")
+                .value_name("NUMBER")
+                .value_parser(value_parser!(u32).range(1..))
+                .help("Only this attempt [default: all, with those that do not count]"),
+            flag("json").about("Print the explanations as JSON, one a line, instead of text"),
         ])
 }
 

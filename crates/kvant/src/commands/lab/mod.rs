@@ -2,9 +2,11 @@
 //!
 //! - [`definition`]: the command line.
 //! - [`run`]: runs a plan; the first signal ends the run, the second one the process.
+//! - [`explain`]: explanations of its attempts.
 //! - [`report`]: the report of a run; [`summary`]: its figures on standard output.
 
 pub(crate) mod definition;
+mod explain;
 mod report;
 mod run;
 mod summary;
@@ -22,6 +24,7 @@ pub(crate) fn lab(args: &ArgMatches) -> u8 {
     match name {
         "run" => run::run(args),
         "report" => exit_code(write_report(&path(args, "DIR"), run::language(args)).map(|()| 0)),
+        "explain" => exit_code(explain::explain(args).map(|()| 0)),
         "list" => exit_code(list().map(|()| 0)),
         other => unreachable!("`{other}` is not in the definition of the command line"),
     }
