@@ -10,6 +10,7 @@ mod cluster;
 mod connection;
 mod damage;
 mod db;
+mod explain;
 mod full_disk;
 mod generated;
 mod idle_connections;
