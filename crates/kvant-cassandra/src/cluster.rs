@@ -42,30 +42,36 @@ impl Cluster {
         log: &Arc<dyn Log>,
         waiting: &dyn Fn(&Error),
     ) -> Result<Cluster> {
-        let failed = |error: std::io::Error| {
-            Error::new(ErrorKind::Io, format!("no runtime for the cluster's connections: {error}"))
-        };
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(1)
-            .thread_name("cluster")
-            .enable_all()
-            .build()
-            .map_err(failed)?;
-        let shared = loop {
-            match runtime.block_on(Shared::open(options, &clock)) {
-                Ok(shared) => break shared,
-                Err(error) if is_temporary(error.kind()) => {
-                    waiting(&error);
-                    log.event(Level::Warn, "cluster_away", &[("error", &error)]);
-                    runtime.block_on(tokio::time::sleep(RETRY_INTERVAL));
-                }
-                Err(error) => {
-                    runtime.shutdown_background();
-                    return Err(error);
-                }
+        loop {
+            let error = match Cluster::open_now(options, Arc::clone(&clock)) {
+                Err(error) if is_temporary(error.kind()) => error,
+                opened => return opened,
+            };
+            waiting(&error);
+            log.event(Level::Warn, "cluster_away", &[("error", &error)]);
+            runtime()?.block_on(tokio::time::sleep(RETRY_INTERVAL));
+        }
+    }
+
+    /// Connects with the cluster at once. Blocks.
+    ///
+    /// # Errors
+    /// As [`Cluster::open`], and where the cluster is away.
+    pub fn open_now(options: &Options, clock: Arc<dyn Clock>) -> Result<Cluster> {
+        let runtime = runtime()?;
+        match runtime.block_on(Shared::open(options, &clock)) {
+            Ok(shared) => Ok(Cluster { shared: Arc::new(shared), runtime: Some(runtime) }),
+            Err(error) => {
+                runtime.shutdown_background();
+                Err(error)
             }
-        };
-        Ok(Cluster { shared: Arc::new(shared), runtime: Some(runtime) })
+        }
+    }
+
+    /// Waits for a request on this thread, which must not be one of a runtime.
+    pub fn wait<T>(&self, request: impl Future<Output = T>) -> T {
+        let runtime = self.runtime.as_ref().expect("the cluster has not been dropped");
+        runtime.block_on(request)
     }
 
     /// Nodes that store each record.
@@ -134,6 +140,15 @@ impl Cluster {
         Range::new(Arc::clone(&self.shared), start, end, count_max)
     }
 
+    /// All records from `start` on, with the time that they have left.
+    pub fn scan(&self, start: &[u8]) -> Range {
+        Range::with_ttl(Arc::clone(&self.shared), start)
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// Nodes of the cluster: address, and whether there is a connection.
     pub fn nodes(&self) -> Vec<(String, bool)> {
         let state = self.shared.session.get_cluster_state();
@@ -155,7 +170,19 @@ impl Drop for Cluster {
     }
 }
 
+fn runtime() -> Result<Runtime> {
+    let failed = |error: std::io::Error| {
+        Error::new(ErrorKind::Io, format!("no runtime for the cluster's connections: {error}"))
+    };
+    Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("cluster")
+        .enable_all()
+        .build()
+        .map_err(failed)
+}
+
 /// Whether the cluster may do it a moment later.
-fn is_temporary(kind: ErrorKind) -> bool {
+pub(crate) fn is_temporary(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Away | ErrorKind::NoAnswer | ErrorKind::TooFewReplicas { .. })
 }

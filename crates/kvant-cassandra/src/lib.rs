@@ -8,6 +8,7 @@
 //! - `session`: what requests share: statements, time stamps.
 //! - `cluster`: the engine: reads and writes of single records.
 //! - `range`: records in key order, merged from all buckets.
+//! - `loader`: many records at once: copies from other engines.
 //! - `errors`: errors of the driver by what the caller must do.
 //! - `figures`: what each node has cost.
 //!
@@ -24,6 +25,7 @@ mod connect;
 mod consistency;
 mod errors;
 mod figures;
+mod loader;
 mod options;
 mod range;
 mod schema;
@@ -31,5 +33,6 @@ mod session;
 
 pub use cluster::{Cluster, Pending};
 pub use figures::{NodeStats, Stats};
+pub use loader::Loader;
 pub use options::Options;
 pub use range::Range;

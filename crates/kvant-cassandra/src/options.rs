@@ -10,6 +10,8 @@ pub struct Options {
     pub nodes: Vec<String>,
     /// The keyspace; created unless it exists. Letters, digits and underscores.
     pub keyspace: String,
+    /// Whether a missing keyspace, or one of another schema, is an error: nothing is created.
+    pub must_exist: bool,
     /// The datacenter whose nodes coordinate requests; `None`: any.
     pub datacenter: Option<String>,
     /// User and password.

@@ -44,6 +44,7 @@ pub struct Range {
     held_bytes: usize,
     /// The longest row so far.
     row_bytes_max: usize,
+    wants_ttl: bool,
     current: Row,
 }
 
@@ -61,12 +62,22 @@ struct Row {
     key: Bytes,
     /// `None`: it is read when its turn comes.
     value: Option<Vec<u8>>,
+    /// Seconds that the value has left, where the range reads them.
+    ttl_s: Option<i32>,
 }
 
 impl Row {
     fn bytes(&self) -> usize {
         self.key.len() + self.value.as_ref().map_or(0, Vec::len)
     }
+}
+
+/// What a page has of its rows.
+#[derive(Clone, Copy)]
+enum Columns {
+    Key,
+    KeyValue,
+    KeyValueTtl,
 }
 
 struct Page {
@@ -97,9 +108,15 @@ impl Range {
             missing_count: bucket_count,
             held_bytes: 0,
             row_bytes_max: 0,
+            wants_ttl: false,
             current: Row::default(),
             shared,
         }
+    }
+
+    /// All records from `start` on, with the time that they have left.
+    pub(crate) fn with_ttl(shared: Arc<Shared>, start: &[u8]) -> Range {
+        Range { wants_ttl: true, ..Range::new(shared, start, None, u64::MAX) }
     }
 
     /// The next record, key and value, or `None` at the end, or where [`Range::must_fetch`].
@@ -111,6 +128,14 @@ impl Range {
         self.current = self.take_first(index)?;
         self.left_count -= 1;
         Some((&self.current.key, self.current.value.as_deref().unwrap_or_default()))
+    }
+
+    /// The record that was taken last: key, value and, of [`crate::Cluster::scan`], the seconds
+    /// that it has left; `None`: it never expires.
+    pub fn taken(&self) -> (&[u8], &[u8], Option<u32>) {
+        let Row { key, value, ttl_s } = &self.current;
+        let ttl_s = ttl_s.and_then(|ttl_s| u32::try_from(ttl_s).ok());
+        (key, value.as_deref().unwrap_or_default(), ttl_s)
     }
 
     /// Whether the next record has to be fetched first.
@@ -144,9 +169,10 @@ impl Range {
         let Some(Reverse((key, index))) = self.heads.peek().cloned() else { return Ok(()) };
         let value = self.shared.value_of(bucket_number(index), &key).await?;
         match (value, self.buckets[index].rows.front_mut()) {
-            (Some(value), Some(row)) => {
+            (Some((value, ttl_s)), Some(row)) => {
                 self.held_bytes += value.len();
                 row.value = Some(value);
+                row.ttl_s = ttl_s;
             }
             _ => {
                 self.heads.pop();
@@ -166,7 +192,11 @@ impl Range {
         if is_first {
             low.truncate(FIRST_PAGES_AT_ONCE);
         }
-        let with_values = self.has_room_for(low.len().min(PAGES_AT_ONCE));
+        let columns = match (self.has_room_for(low.len().min(PAGES_AT_ONCE)), self.wants_ttl) {
+            (false, _) => Columns::Key,
+            (true, false) => Columns::KeyValue,
+            (true, true) => Columns::KeyValueTtl,
+        };
         let row_bytes = self.row_bytes_max.max(1);
         let pages = low.into_iter().map(|index| {
             let bucket = &self.buckets[index];
@@ -175,7 +205,7 @@ impl Range {
             let shared = Arc::clone(&self.shared);
             async move {
                 let number = bucket_number(index);
-                let page = shared.page(number, from, end, row_count, with_values).await;
+                let page = shared.page(number, from, end, row_count, columns).await;
                 (index, page)
             }
         });
@@ -244,30 +274,42 @@ impl Shared {
         from: Bytes,
         end: Option<Bytes>,
         row_count: usize,
-        with_values: bool,
+        columns: Columns,
     ) -> Result<Page> {
         let limit = i32::try_from(row_count).unwrap_or(i32::MAX);
-        let statement = match (with_values, &end) {
-            (true, None) => &self.select_range,
-            (true, Some(_)) => &self.select_range_to,
-            (false, None) => &self.select_keys,
-            (false, Some(_)) => &self.select_keys_to,
+        let statement = match (columns, &end) {
+            (Columns::Key, None) => &self.select_keys,
+            (Columns::Key, Some(_)) => &self.select_keys_to,
+            (Columns::KeyValue, None) => &self.select_range,
+            (Columns::KeyValue, Some(_)) => &self.select_range_to,
+            (Columns::KeyValueTtl, _) => &self.select_range_ttl,
         };
-        let result = match end {
-            Some(end) => self.execute(statement, (bucket, from, end, limit)).await?,
-            None => self.execute(statement, (bucket, from, limit)).await?,
+        let result = match (columns, end) {
+            (Columns::KeyValueTtl, _) | (_, None) => {
+                self.execute(statement, (bucket, from, limit)).await?
+            }
+            (_, Some(end)) => self.execute(statement, (bucket, from, end, limit)).await?,
         };
         let result = result.into_rows_result().map_err(unreadable)?;
         let mut rows = Vec::with_capacity(result.rows_num());
-        if with_values {
-            for row in result.rows::<(Vec<u8>, Vec<u8>)>().map_err(unreadable)? {
-                let (key, value) = row.map_err(unreadable)?;
-                rows.push(Row { key: key.into(), value: Some(value) });
+        match columns {
+            Columns::Key => {
+                for row in result.rows::<(Vec<u8>,)>().map_err(unreadable)? {
+                    let (key,) = row.map_err(unreadable)?;
+                    rows.push(Row { key: key.into(), value: None, ttl_s: None });
+                }
             }
-        } else {
-            for row in result.rows::<(Vec<u8>,)>().map_err(unreadable)? {
-                let (key,) = row.map_err(unreadable)?;
-                rows.push(Row { key: key.into(), value: None });
+            Columns::KeyValue => {
+                for row in result.rows::<(Vec<u8>, Vec<u8>)>().map_err(unreadable)? {
+                    let (key, value) = row.map_err(unreadable)?;
+                    rows.push(Row { key: key.into(), value: Some(value), ttl_s: None });
+                }
+            }
+            Columns::KeyValueTtl => {
+                for row in result.rows::<(Vec<u8>, Vec<u8>, Option<i32>)>().map_err(unreadable)? {
+                    let (key, value, ttl_s) = row.map_err(unreadable)?;
+                    rows.push(Row { key: key.into(), value: Some(value), ttl_s });
+                }
             }
         }
         Ok(Page { is_last: rows.len() < row_count, rows })

@@ -35,6 +35,9 @@ pub(crate) async fn open(session: &Session, options: &Options) -> Result<Schema>
         return Err(Error::invalid(what));
     }
     require_own(session, keyspace)?;
+    if options.must_exist {
+        require_there(session, keyspace)?;
+    }
     create(session, options).await?;
     session
         .refresh_metadata()
@@ -85,6 +88,19 @@ fn require_own(session: &Session, keyspace: &str) -> Result<()> {
         "the keyspace `{keyspace}` is not Kvant's: it has the tables {}; name another",
         names.join(", ")
     )))
+}
+
+fn require_there(session: &Session, keyspace: &str) -> Result<()> {
+    let state = session.get_cluster_state();
+    let found = state.get_keyspace(keyspace);
+    if found.is_some_and(|found| found.tables.contains_key("kvant")) {
+        return Ok(());
+    }
+    let has = match found {
+        None => "the cluster has no",
+        Some(_) => "there are no tables in the",
+    };
+    Err(Error::invalid(format!("{has} keyspace `{keyspace}`")))
 }
 
 async fn create(session: &Session, options: &Options) -> Result<()> {

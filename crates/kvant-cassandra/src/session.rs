@@ -34,10 +34,16 @@ pub(crate) struct Shared {
     pub(crate) select_range_to: PreparedStatement,
     pub(crate) select_keys: PreparedStatement,
     pub(crate) select_keys_to: PreparedStatement,
+    /// With the seconds that the value has left.
+    pub(crate) select_ttl: PreparedStatement,
+    pub(crate) select_range_ttl: PreparedStatement,
     pub(crate) figures: Arc<Figures>,
     clock: Arc<dyn Clock>,
     last_stamp_us: AtomicI64,
 }
+
+/// A value, and the seconds that it has left; `None`: it never expires.
+pub(crate) type Lasting = (Vec<u8>, Option<i32>);
 
 #[derive(Clone)]
 pub(crate) struct Statements {
@@ -94,6 +100,11 @@ impl Shared {
             select_range_to: prepare(range("key, value", " AND key < ?")).await?,
             select_keys: prepare(range("key", "")).await?,
             select_keys_to: prepare(range("key", " AND key < ?")).await?,
+            select_ttl: prepare(format!(
+                "SELECT value, TTL(value) FROM {entity} WHERE bucket = ? AND key = ?"
+            ))
+            .await?,
+            select_range_ttl: prepare(range("key, value, TTL(value)", "")).await?,
             statements,
             session,
             schema,
@@ -119,13 +130,11 @@ impl Shared {
         result.map_err(|error| errors::of_request(&error))
     }
 
-    /// The newest value of `key`, for a range.
-    pub(crate) async fn value_of(&self, bucket: i32, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let select = &self.statements(None)?.select;
-        let rows = self.execute(select, (bucket, key)).await?;
+    /// The newest value of `key`, for a range, and the seconds that it has left.
+    pub(crate) async fn value_of(&self, bucket: i32, key: &[u8]) -> Result<Option<Lasting>> {
+        let rows = self.execute(&self.select_ttl, (bucket, key)).await?;
         let rows = rows.into_rows_result().map_err(unreadable)?;
-        let row = rows.maybe_first_row::<(Vec<u8>,)>().map_err(unreadable)?;
-        Ok(row.map(|(value,)| value))
+        rows.maybe_first_row::<Lasting>().map_err(unreadable)
     }
 
     /// The hash must never change: it says where a record is.

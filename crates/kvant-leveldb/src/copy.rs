@@ -1,8 +1,11 @@
 //! Writes a new database, record by record: checkpoints, and copies from other engines.
 //!
 //! Invariants:
-//! 1. The directory is new: one that has any file is refused, and left as it is.
-//! 2. When [`Loader::finish`] has returned, all records are durable.
+//! 1. The directory of [`Loader::create`] is new: one that has any file is refused, and left as it
+//!    is.
+//! 2. [`Loader::reopen`] goes on in one that was left unfinished: whatever ended the attempt, it
+//!    has the records up to one, and none after it.
+//! 3. When [`Loader::finish`] has returned, all records are durable.
 //!
 //! Threads: the caller's, and LevelDB's own.
 
@@ -27,6 +30,8 @@ pub struct Loader {
     db: Database,
     batch: Batch,
     count: u64,
+    /// Whether each batch is synced: so a part that is left has no gaps.
+    syncs: bool,
 }
 
 impl Loader {
@@ -48,7 +53,19 @@ impl Loader {
         let tuning = Tuning { is_new: true, ..options.tuning(true) };
         let db = Database::open(dir, &tuning).map_err(|text| status::error(dir, &text))?;
         let (env, dir) = (env.clone(), dir.to_path_buf());
-        Ok(Loader { env, dir, db, batch: Batch::default(), count: 0 })
+        Ok(Loader { env, dir, db, batch: Batch::default(), count: 0, syncs: false })
+    }
+
+    /// The database in `dir`, which may have records of an earlier attempt, or a new one.
+    ///
+    /// # Errors
+    /// As of [`crate::LevelDb::open`].
+    pub fn reopen(env: &Env, dir: &Path, options: &Options) -> Result<Loader> {
+        let is_there = directory::prepare(env, dir, false)?;
+        let db = Database::open(dir, &options.tuning(!is_there));
+        let db = db.map_err(|text| directory::name_owner(dir, status::error(dir, &text)))?;
+        let (env, dir) = (env.clone(), dir.to_path_buf());
+        Ok(Loader { env, dir, db, batch: Batch::default(), count: 0, syncs: true })
     }
 
     /// Adds a record.
@@ -65,7 +82,7 @@ impl Loader {
     }
 
     fn write(&mut self) -> Result<()> {
-        let written = self.db.write(&mut self.batch, false);
+        let written = self.db.write(&mut self.batch, self.syncs);
         self.batch.clear();
         written.map_err(|text| status::error(&self.dir, &text))
     }

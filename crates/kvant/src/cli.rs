@@ -9,6 +9,18 @@ use std::path::PathBuf;
 
 /// Settings that are also flags of the `db` commands that open the database.
 const DB_SETTINGS: [&str; 3] = ["memory", "compression", "log-format"];
+/// And of `copy`: nodes and keyspace are in its places.
+const COPY_SETTINGS: [&str; 9] = [
+    "cluster-datacenter",
+    "cluster-user",
+    "cluster-password-file",
+    "cluster-tls-ca",
+    "cluster-replicas",
+    "cluster-buckets",
+    "cluster-ack",
+    "cluster-timeout",
+    "cluster-connections",
+];
 
 pub(crate) fn command() -> Command {
     Command::new("kvant")
@@ -109,12 +121,14 @@ pub(crate) fn opens_database(db_command: &str) -> bool {
 
 fn db() -> Command {
     let dir = || path_arg("DIR", "Directory of the database");
+    let settings = |names: &'static [&str]| {
+        SETTINGS.iter().filter(|setting| names.contains(&setting.name)).map(setting_arg)
+    };
     let opening = |command: Command| {
         debug_assert!(opens_database(command.get_name()));
-        let settings = SETTINGS.iter().filter(|setting| DB_SETTINGS.contains(&setting.name));
-        command.args(settings.map(setting_arg)).arg(config_arg())
+        command.args(settings(&DB_SETTINGS)).arg(config_arg())
     };
-    let command = Command::new("db")
+    Command::new("db")
         .about("Check, repair, read and copy a database that is not being served")
         .long_about(
             "Check, repair, read and copy a database that is not being served.\n\nEach command locks the directory while it \
@@ -159,22 +173,42 @@ fn db() -> Command {
                 .about("Make a database from a checkpoint, after verifying it")
                 .arg(path_arg("CHECKPOINT", "Directory of the checkpoint"))
                 .arg(path_arg("DIR", "Directory of the new database; must not exist")),
-        );
-    if !cfg!(feature = "leveldb") {
-        return command;
-    }
-    command.subcommand(opening(
-        Command::new("copy")
-            .about("Copy all records into a new directory of the other engine: lsm to leveldb, or back")
-            .long_about(
-                "Copy all records into a new directory of the other engine: from `lsm` to `leveldb`, or back.\n\nThe copy is \
-                 read again and compared by count, bytes and checksum before it gets its name; until then it is \
-                 TO.unfinished.",
-            )
-            .arg(path_arg("FROM", "Directory of the database; its files tell the engine"))
-            .arg(path_arg("TO", "Directory of the copy; must not exist, or be empty"))
-            .arg(flag("forget-ttl", "Copy records that expire, without their expiry, to LevelDB, which has none")),
-    ))
+        )
+        .subcommand(opening(copy().args(settings(&COPY_SETTINGS))))
+}
+
+fn copy() -> Command {
+    let place = |name: &'static str, help: &'static str| {
+        Arg::new(name)
+            .required(true)
+            .value_parser(value_parser!(OsString))
+            .value_hint(clap::ValueHint::DirPath)
+            .help(help)
+    };
+    Command::new("copy")
+        .about("Copy all records between directories, servers and clusters, or compare them")
+        .long_about(
+            "Copy all records between directories, servers and clusters, or compare them.\n\nA place is a directory of the \
+             engine lsm or leveldb, which no process has open; http://HOST:PORT, a server, which can only be copied from; or \
+             cassandra://HOST[:PORT][,HOST...]/KEYSPACE, a keyspace of a cluster, with the settings --cluster-... that \
+             `serve` has, too.\n\nA copy that was interrupted goes on when the same command is run again. A directory is \
+             written in TO.unfinished, read again, compared, and gets its name then.",
+        )
+        .arg(place("FROM", "Directory, http://HOST:PORT or cassandra://HOST/KEYSPACE"))
+        .arg(place("TO", "Directory or keyspace that does not exist, or is empty"))
+        .arg(flag(
+            "verify",
+            "Read both places again at the end and compare them by digests of ranges of keys; name the keys that differ",
+        ))
+        .arg(flag("verify-only", "Copy nothing: compare").conflicts_with("verify"))
+        .arg(
+            Arg::new("to-engine")
+                .long("to-engine")
+                .value_name("ENGINE")
+                .value_parser(["lsm", "leveldb"])
+                .help("Engine of the directory TO [default: leveldb if FROM is a directory of lsm, else lsm]"),
+        )
+        .arg(flag("forget-ttl", "Copy records that expire, without their expiry, to LevelDB, which has none"))
 }
 
 fn path_arg(name: &'static str, help: &'static str) -> Arg {

@@ -65,9 +65,8 @@ fn db(args: &ArgMatches) -> ExitCode {
     let (name, args) = args.subcommand().expect("clap requires a command");
     let result = if cli::opens_database(name) {
         match read_settings(args) {
-            #[cfg(feature = "leveldb")]
             Ok(config) if name == "copy" => {
-                commands::db_copy::run(args, &config.settings).and_then(exit::print).map(|()| 0)
+                commands::copy::run(args, &config.settings).and_then(exit::print).map(|()| 0)
             }
             Ok(config) => commands::db::run_open(name, args, &config.settings).map(|()| 0),
             Err(problems) => return ExitCode::from(refuse("setting", &problems)),

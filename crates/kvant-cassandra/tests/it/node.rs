@@ -24,6 +24,7 @@ pub(crate) fn options() -> Options {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     Options {
         nodes: vec![address()],
+        must_exist: false,
         keyspace: format!("test_{}_{number}", std::process::id()),
         datacenter: None,
         credentials: Some((USER.to_string(), USER.to_string())),

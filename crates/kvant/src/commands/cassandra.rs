@@ -21,7 +21,7 @@ pub(super) fn open(
     Ok(Backend::Remote(Arc::new(CassandraStore::new(cluster))))
 }
 
-fn options(env: &Env, settings: &ClusterSettings) -> Result<Options> {
+pub(super) fn options(env: &Env, settings: &ClusterSettings) -> Result<Options> {
     let credentials = match (&settings.user, &settings.password_file) {
         (Some(user), Some(path)) => Some((user.clone(), first_line(env, path)?)),
         _ => None,
@@ -29,6 +29,7 @@ fn options(env: &Env, settings: &ClusterSettings) -> Result<Options> {
     Ok(Options {
         nodes: settings.nodes.clone(),
         keyspace: settings.keyspace.clone(),
+        must_exist: false,
         datacenter: settings.datacenter.clone(),
         credentials,
         tls_ca: settings.tls_ca.clone(),

@@ -2,9 +2,8 @@
 
 #[cfg(feature = "cassandra")]
 mod cassandra;
+pub(crate) mod copy;
 pub(crate) mod db;
-#[cfg(feature = "leveldb")]
-pub(crate) mod db_copy;
 pub(crate) mod explain;
 pub(crate) mod generate;
 pub(crate) mod lab;

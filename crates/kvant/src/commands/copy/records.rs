@@ -1,0 +1,69 @@
+//! What a copy reads and writes, whatever the engine.
+
+use kvant_base::Result;
+
+/// A record of any engine.
+#[derive(Clone, Copy)]
+pub(super) struct Record<'a> {
+    pub(super) key: &'a [u8],
+    pub(super) value: &'a [u8],
+    /// In wall milliseconds since 1970; `None`: never, or the place does not tell.
+    pub(super) expires_at_ms: Option<u64>,
+}
+
+/// Records in key order.
+pub(super) trait Records {
+    fn next(&mut self) -> Result<Option<Record<'_>>>;
+}
+
+/// A place that can be read, from any key and repeatedly.
+pub(super) trait Source {
+    /// Records with `start <= key`, and `key < end` where an end is given. Keys have a byte at
+    /// least.
+    fn read(&self, start: &[u8], end: Option<&[u8]>) -> Result<Box<dyn Records + '_>>;
+}
+
+/// A place that a copy is written to, in key order.
+pub(super) trait Target {
+    fn put(&mut self, record: Record<'_>) -> Result<()>;
+    /// All records are durable when this returns.
+    fn finish(self: Box<Self>) -> Result<()>;
+}
+
+/// The least key.
+pub(super) const FIRST_KEY: &[u8] = b"\0";
+
+/// The least key after `key`.
+pub(super) fn key_after(key: &[u8]) -> Vec<u8> {
+    [key, b"\0"].concat()
+}
+
+/// The last key of a place, found byte by byte with a few dozen short reads: engines read in
+/// ascending order only.
+pub(super) fn last_key(source: &dyn Source) -> Result<Option<Vec<u8>>> {
+    let has_from = |start: &[u8]| source.read(start, None).and_then(|mut it| Ok(it.next()?.is_some()));
+    let mut key = Vec::new();
+    loop {
+        // The last key begins with `key`, and is `key` unless there is a longer one.
+        let index = key.len();
+        key.push(0);
+        if !has_from(&key)? {
+            key.pop();
+            return Ok((!key.is_empty()).then_some(key));
+        }
+        let (mut byte, mut too_great) = (0, 256);
+        while too_great - byte > 1 {
+            let middle = (byte + too_great) / 2;
+            key[index] = u8::try_from(middle).expect("it is below 256");
+            if has_from(&key)? {
+                byte = middle;
+            } else {
+                too_great = middle;
+            }
+        }
+        key[index] = u8::try_from(byte).expect("it is below 256");
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,97 @@
+//! A directory that is being written, beside its place: `TO.unfinished`, with the file `source`,
+//! which names where the records come from, and the directory `data`.
+
+use kvant_base::{Error, Result};
+use kvant_env::Env;
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub(super) struct Unfinished<'a> {
+    env: &'a Env,
+    dir: PathBuf,
+    to: PathBuf,
+    is_resumed: bool,
+}
+
+impl Unfinished<'_> {
+    /// Begins a copy of `source` to `to`, which must not exist or be empty; or goes on with it.
+    pub(super) fn open<'a>(env: &'a Env, to: &Path, source: &str) -> Result<Unfinished<'a>> {
+        require_empty(env, to)?;
+        let dir = beside(to)?;
+        let mut unfinished = Unfinished { env, dir, to: to.to_path_buf(), is_resumed: false };
+        let path = unfinished.dir.join("source");
+        match env.fs.read(&path) {
+            Ok(found) if found == source.as_bytes() => unfinished.is_resumed = true,
+            Ok(found) => {
+                let what = format!(
+                    "it is an unfinished copy of {}: finish that copy, or remove the directory",
+                    String::from_utf8_lossy(&found)
+                );
+                return Err(Error::invalid(what).with_file(&unfinished.dir));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                unfinished.remove()?;
+                unfinished.name_source(&path, source)?;
+            }
+            Err(error) => return Err(Error::io("read", &path, error)),
+        }
+        Ok(unfinished)
+    }
+
+    /// The directory appears with its whole file: an attempt that ends before leaves none.
+    fn name_source(&self, path: &Path, source: &str) -> Result<()> {
+        let fs = &*self.env.fs;
+        fs.create_dir_all(&self.dir).map_err(|error| Error::io("create", &self.dir, error))?;
+        let new = path.with_extension("new");
+        let named = fs.create(&new).and_then(|file| {
+            file.write_all_at(source.as_bytes(), 0)?;
+            file.sync_data()?;
+            fs.rename(&new, path)?;
+            fs.sync_dir(&self.dir)
+        });
+        named.map_err(|error| Error::io("write", path, error))
+    }
+
+    pub(super) fn is_resumed(&self) -> bool {
+        self.is_resumed
+    }
+
+    /// Where the records are written.
+    pub(super) fn data(&self) -> PathBuf {
+        self.dir.join("data")
+    }
+
+    /// Gives the directory, which is complete and closed, its final name.
+    pub(super) fn put_in_place(self) -> Result<()> {
+        let (fs, data) = (&*self.env.fs, self.data());
+        fs.rename(&data, &self.to).map_err(|error| Error::io("rename", &data, error))?;
+        let parent = self.to.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = parent.unwrap_or(Path::new("."));
+        fs.sync_dir(parent).map_err(|error| Error::io("fsync", parent, error))?;
+        self.remove()
+    }
+
+    fn remove(&self) -> Result<()> {
+        match self.env.fs.remove_dir_all(&self.dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(|error| Error::io("remove", &self.dir, error)),
+        }
+    }
+}
+
+fn require_empty(env: &Env, dir: &Path) -> Result<()> {
+    match env.fs.list(dir) {
+        Ok(entries) if entries.is_empty() => Ok(()),
+        Ok(_) => Err(Error::invalid("the directory of the copy is not empty").with_file(dir)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Error::io("list", dir, error)),
+    }
+}
+
+fn beside(to: &Path) -> Result<PathBuf> {
+    let name = to.file_name();
+    let name = name.ok_or_else(|| Error::invalid("the path ends with no name").with_file(to))?;
+    let mut name = name.to_os_string();
+    name.push(".unfinished");
+    Ok(to.with_file_name(name))
+}
