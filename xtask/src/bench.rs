@@ -1,6 +1,8 @@
 //! `cargo xtask bench engines COMMAND [ARG]...`: measures the engine by `bench/engines`, beside
-//! others and alone. Everything else that is measured is a plan of the lab: `kvant lab list`.
+//! others and alone. `bench cluster` measures the engine `cassandra`. Everything else that is measured
+//! is a plan of the lab: `kvant lab list`.
 
+use crate::bench_cluster;
 use crate::process::{self, Verdict};
 use clap::{Arg, ArgMatches, Command};
 use std::path::PathBuf;
@@ -17,14 +19,18 @@ pub(crate) fn command() -> Command {
         .disable_help_flag(true)
         .arg(arguments);
     Command::new("bench")
-        .about("Measure the engine of the release build (servers: `kvant lab run bench-cpu`)")
+        .about("Measure engines of the release build (servers: `kvant lab run bench-cpu`)")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(engines)
+        .subcommand(bench_cluster::command())
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Verdict {
-    let (_, matches) = matches.subcommand().expect("clap requires a command");
+    let (name, matches) = matches.subcommand().expect("clap requires a command");
+    if name == "cluster" {
+        return bench_cluster::run(matches);
+    }
     let mut arguments = matches.get_many::<String>("ARG").into_iter().flatten().peekable();
     let mut bench = process::cargo();
     bench.args(["run", "--release", "--manifest-path", "bench/engines/Cargo.toml"]);

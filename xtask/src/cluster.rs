@@ -73,6 +73,12 @@ pub(crate) fn down() -> Result<(), String> {
     Ok(())
 }
 
+/// The process of a node that is up, from 1.
+pub(crate) fn process_of(number: u8) -> Result<u32, String> {
+    let node = Node::new(&dir()?, number);
+    node.pid().ok_or_else(|| format!("the node {} is not up", node.address()))
+}
+
 /// The directory with Cassandra and all that it needs, fetched once.
 fn fetch(dir: &Path) -> Result<PathBuf, String> {
     let pom = include_str!("cluster/pom.xml");

@@ -18,10 +18,15 @@ pub(crate) fn run(_matches: &ArgMatches) -> Verdict {
     let tests = [
         &["-p", "kvant-cassandra", "--test", "it", "--", "--include-ignored"][..],
         &["-p", "kvant-server", "--test", "it", "contract::"],
+        &["-p", "kvant", "--test", "it", "cluster_copy::", "--", "--include-ignored"],
+        // Alone: it stops the node for a while.
+        &["-p", "kvant", "--test", "it", "cluster_away::", "--", "--include-ignored"],
     ];
+    let pid = cluster::process_of(1)?.to_string();
     let passed = tests.iter().try_for_each(|arguments| {
         let mut command = process::cargo();
-        process::run(command.arg("test").args(*arguments).env("KVANT_TEST_CLUSTER", NODE))
+        command.arg("test").args(*arguments).env("KVANT_TEST_CLUSTER", NODE);
+        process::run(command.env("KVANT_TEST_CLUSTER_PID", &pid))
     });
     cluster::down()?;
     println!("cluster-check: {}", if passed.is_ok() { "passed" } else { "failed" });

@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, reason = "printing is what these chores are for")]
 
 mod bench;
+mod bench_cluster;
 mod browser;
 mod cluster;
 mod cluster_check;

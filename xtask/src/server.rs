@@ -52,6 +52,10 @@ impl Server {
         }
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Stops the server, and checks that it ends in time and with exit code 0.
     pub(crate) fn stop(&mut self) -> Result<(), String> {
         process::run(Command::new("kill").args(["-TERM", &self.child.id().to_string()]))?;

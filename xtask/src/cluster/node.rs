@@ -145,7 +145,7 @@ impl Node {
     }
 
     /// The process, if it is this node's and has not ended.
-    fn pid(&self) -> Option<u32> {
+    pub(super) fn pid(&self) -> Option<u32> {
         let pid: u32 = fs::read_to_string(self.dir.join("pid")).ok()?.parse().ok()?;
         let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
         let dir = self.dir.to_str()?;

@@ -21,6 +21,7 @@ const PLANS: [(&str, &str); 15] = [
     ("seed-002", include_str!("../../../../lab/plans/seed-002.toml")),
     ("seed-003", include_str!("../../../../lab/plans/seed-003.toml")),
     ("seed-004", include_str!("../../../../lab/plans/seed-004.toml")),
+    ("seed-004-cluster", include_str!("../../../../lab/plans/seed-004-cluster.toml")),
     ("workers-and-queue", include_str!("../../../../lab/plans/workers-and-queue.toml")),
     ("bench-cpu", include_str!("../../../../lab/plans/bench-cpu.toml")),
     ("bench-single", include_str!("../../../../lab/plans/bench-single.toml")),

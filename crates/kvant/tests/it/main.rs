@@ -7,7 +7,12 @@ mod checkpoints;
 mod clients;
 #[cfg(feature = "cassandra")]
 mod cluster;
+#[cfg(feature = "cassandra")]
+mod cluster_away;
+#[cfg(feature = "cassandra")]
+mod cluster_copy;
 mod connection;
+mod copy;
 mod damage;
 mod db;
 mod explain;

@@ -1,0 +1,170 @@
+//! The driver alone, in a loop: what Kvant's server with the engine `cassandra` is measured
+//! against (`cargo xtask bench cluster`).
+//!
+//! Keys, statements, consistency and the number of requests in flight are those of the server under
+//! `kvant load`. A range of N records reads the first page of each bucket, 32 at a time, and sorts
+//! the rows.
+//!
+//! Arguments: NODE KEYSPACE OPERATION IN-FLIGHT COUNT KEYS, the operation one of `put`, `get` and
+//! `range`. Prints one JSON object: requests, nanoseconds, and CPU time in microseconds.
+#![allow(clippy::print_stdout, reason = "the result is printed")]
+
+use futures::{StreamExt, stream};
+use scylla::client::execution_profile::ExecutionProfile;
+use scylla::client::session::Session;
+use scylla::client::session_builder::SessionBuilder;
+use scylla::statement::Consistency;
+use scylla::statement::prepared::PreparedStatement;
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+use twox_hash::XxHash3_64;
+
+const RANGE_RECORDS: usize = 100;
+const VALUE_BYTES: usize = 100;
+/// Ranges of Kvant fetch as many at a time.
+const PAGES_AT_ONCE: usize = 32;
+
+struct Bench {
+    session: Session,
+    statement: PreparedStatement,
+    operation: String,
+    bucket_count: u64,
+    key_count: u64,
+}
+
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() -> Outcome<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [node, keyspace, operation, in_flight, count, key_count] = &args[..] else {
+        return Err("arguments: NODE KEYSPACE put|get|range IN-FLIGHT COUNT KEYS".into());
+    };
+    let (in_flight, count): (usize, u64) = (in_flight.parse()?, count.parse()?);
+    let bench = Bench::open(node, keyspace, operation, key_count.parse()?).await?;
+    let bench = Arc::new(bench);
+    // Connections and caches, of the node too, are warm.
+    run(&bench, in_flight, count / 10, 1).await?;
+    let (begin, begin_cpu_us) = (Instant::now(), cpu_us()?);
+    run(&bench, in_flight, count, 2).await?;
+    let ns = begin.elapsed().as_nanos();
+    println!("{{\"requests\": {count}, \"ns\": {ns}, \"cpu_us\": {}}}", cpu_us()? - begin_cpu_us);
+    Ok(())
+}
+
+/// Runs `count` requests, `in_flight` at a time.
+async fn run(bench: &Arc<Bench>, in_flight: usize, count: u64, seed: u64) -> Outcome<()> {
+    let next = Arc::new(AtomicU64::new(0));
+    let loops = (0..in_flight).map(|_| {
+        let (bench, next) = (Arc::clone(bench), Arc::clone(&next));
+        tokio::spawn(async move {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= count {
+                    return Outcome::Ok(());
+                }
+                let hash = XxHash3_64::oneshot_with_seed(seed, &number.to_le_bytes());
+                bench.request(hash).await?;
+            }
+        })
+    });
+    for one in loops.collect::<Vec<_>>() {
+        one.await??;
+    }
+    Ok(())
+}
+
+impl Bench {
+    async fn open(
+        node: &str,
+        keyspace: &str,
+        operation: &str,
+        key_count: u64,
+    ) -> Outcome<Bench> {
+        let profile = ExecutionProfile::builder().request_timeout(Some(Duration::from_secs(5)));
+        let session = SessionBuilder::new()
+            .known_node(node)
+            .default_execution_profile_handle(profile.build().into_handle())
+            .compression(None)
+            .build()
+            .await?;
+        let select = format!("SELECT value FROM {keyspace}.kvant WHERE name = 'bucket_count'");
+        let rows = session.query_unpaged(select, ()).await?.into_rows_result()?;
+        let (bucket_count,) = rows.single_row::<(i32,)>()?;
+        let entity = format!("{keyspace}.entity");
+        let mut statement = session
+            .prepare(match operation {
+                "put" => format!(
+                    "INSERT INTO {entity} (bucket, key, value) VALUES (?, ?, ?) USING TIMESTAMP ? \
+                     AND TTL ?"
+                ),
+                "get" => format!("SELECT value FROM {entity} WHERE bucket = ? AND key = ?"),
+                "range" => format!(
+                    "SELECT key, value FROM {entity} WHERE bucket = ? AND key >= ? LIMIT ?"
+                ),
+                other => return Err(format!("no operation `{other}`").into()),
+            })
+            .await?;
+        statement.set_is_idempotent(true);
+        statement.set_consistency(Consistency::Quorum);
+        Ok(Bench {
+            session,
+            statement,
+            operation: operation.to_string(),
+            bucket_count: u64::try_from(bucket_count)?,
+            key_count,
+        })
+    }
+
+    async fn request(&self, hash: u64) -> Outcome<()> {
+        let key = format!("{:012}", hash % self.key_count).into_bytes();
+        match self.operation.as_str() {
+            "put" => {
+                let bucket = i32::try_from(XxHash3_64::oneshot(&key) % self.bucket_count)?;
+                let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+                let stamp_us = i64::try_from(now.as_micros())?;
+                let value = vec![b'v'; VALUE_BYTES];
+                let values = (bucket, key, value, stamp_us, 0_i32);
+                self.session.execute_unpaged(&self.statement, values).await?;
+            }
+            "get" => {
+                let bucket = i32::try_from(XxHash3_64::oneshot(&key) % self.bucket_count)?;
+                let result = self.session.execute_unpaged(&self.statement, (bucket, key)).await?;
+                let rows = result.into_rows_result()?;
+                rows.maybe_first_row::<(Vec<u8>,)>()?.ok_or("a key is missing")?;
+            }
+            _ => self.range(key).await?,
+        }
+        Ok(())
+    }
+
+    async fn range(&self, start: Vec<u8>) -> Outcome<()> {
+        let buckets = usize::try_from(self.bucket_count)?;
+        let limit = i32::try_from((RANGE_RECORDS * 3 / 2).div_ceil(buckets).clamp(1, 31) + 1)?;
+        let pages = (0..i32::try_from(buckets)?).map(|bucket| {
+            self.session.execute_unpaged(&self.statement, (bucket, start.clone(), limit))
+        });
+        let mut pages = stream::iter(pages).buffer_unordered(PAGES_AT_ONCE);
+        let mut records = Vec::new();
+        while let Some(page) = pages.next().await {
+            for row in page?.into_rows_result()?.rows::<(Vec<u8>, Vec<u8>)>()? {
+                records.push(row?);
+            }
+        }
+        records.sort();
+        records.truncate(RANGE_RECORDS);
+        Ok(())
+    }
+}
+
+/// CPU time of this process.
+fn cpu_us() -> Outcome<u64> {
+    let ticks_a_second = 100;
+    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    let (_, fields) = stat.rsplit_once(')').ok_or("no fields")?;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    let ticks = fields[11].parse::<u64>()? + fields[12].parse::<u64>()?;
+    Ok(ticks * 1_000_000 / ticks_a_second)
+}
