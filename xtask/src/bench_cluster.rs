@@ -6,9 +6,9 @@
 //! is subtracted from it, and the rest compared with a whole request of the engine `memory`, whose
 //! part beside HTTP is small.
 
+use crate::cluster;
 use crate::process::{self, Verdict, about};
 use crate::server::Server;
-use crate::cluster;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use serde_json::Value;
 use std::fs;
@@ -25,7 +25,9 @@ const OPERATIONS: [(&str, u64); 3] = [("put", 60_000), ("get", 60_000), ("range"
 pub(crate) fn command() -> Command {
     let nodes = Arg::new("nodes").long("nodes").value_name("N").default_value("1");
     Command::new("cluster")
-        .about("Kvant's server on a cluster, beside the driver alone; needs what `cluster up` needs")
+        .about(
+            "Kvant's server on a cluster, beside the driver alone; needs what `cluster up` needs",
+        )
         .arg(nodes.value_parser(value_parser!(u8).range(1..=3)).help("Nodes to start"))
         .arg(process::number("buckets", "Partitions").default_value("16"))
         .arg(process::number("rounds", "Measurements of each kind").default_value("3"))
@@ -56,8 +58,14 @@ fn measure(nodes: u8, buckets: u64, rounds: u64) -> Result<(), String> {
         (process::empty_dir("bench-cluster")?, process::empty_dir("bench-memory")?);
     let (nodes, buckets) = (nodes.to_string(), buckets.to_string());
     let kvant = bench.dir.join("kvant");
-    let arguments =
-        ["--cluster-keyspace", KEYSPACE, "--cluster-replicas", &nodes, "--cluster-buckets", &buckets];
+    let arguments = [
+        "--cluster-keyspace",
+        KEYSPACE,
+        "--cluster-replicas",
+        &nodes,
+        "--cluster-buckets",
+        &buckets,
+    ];
     let mut cluster_server =
         Server::start(&kvant, &of_cluster, &[&["--engine", "cassandra"], &arguments[..]].concat())?;
     let mut memory_server = Server::start(&kvant, &of_memory, &["--engine", "memory"])?;
@@ -65,7 +73,9 @@ fn measure(nodes: u8, buckets: u64, rounds: u64) -> Result<(), String> {
         bench.fill(server)?;
     }
     println!("nodes {nodes}, buckets {buckets}, {IN_FLIGHT} requests in flight, {KEYS} records");
-    println!("            driver  kvant  ratio   CPU a request in us: driver  kvant  own  memory  own/memory");
+    println!(
+        "            driver  kvant  ratio   CPU a request in us: driver  kvant  own  memory  own/memory"
+    );
     for (operation, count) in OPERATIONS {
         let mut figures: [Vec<Figure>; 3] = Default::default();
         for _ in 0..rounds {

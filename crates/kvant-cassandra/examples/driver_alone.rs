@@ -77,12 +77,7 @@ async fn run(bench: &Arc<Bench>, in_flight: usize, count: u64, seed: u64) -> Out
 }
 
 impl Bench {
-    async fn open(
-        node: &str,
-        keyspace: &str,
-        operation: &str,
-        key_count: u64,
-    ) -> Outcome<Bench> {
+    async fn open(node: &str, keyspace: &str, operation: &str, key_count: u64) -> Outcome<Bench> {
         let profile = ExecutionProfile::builder().request_timeout(Some(Duration::from_secs(5)));
         let session = SessionBuilder::new()
             .known_node(node)
@@ -101,9 +96,9 @@ impl Bench {
                      AND TTL ?"
                 ),
                 "get" => format!("SELECT value FROM {entity} WHERE bucket = ? AND key = ?"),
-                "range" => format!(
-                    "SELECT key, value FROM {entity} WHERE bucket = ? AND key >= ? LIMIT ?"
-                ),
+                "range" => {
+                    format!("SELECT key, value FROM {entity} WHERE bucket = ? AND key >= ? LIMIT ?")
+                }
                 other => return Err(format!("no operation `{other}`").into()),
             })
             .await?;

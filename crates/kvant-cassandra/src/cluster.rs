@@ -42,28 +42,48 @@ impl Cluster {
         log: &Arc<dyn Log>,
         waiting: &dyn Fn(&Error),
     ) -> Result<Cluster> {
-        loop {
-            let error = match Cluster::open_now(options, Arc::clone(&clock)) {
-                Err(error) if is_temporary(error.kind()) => error,
-                opened => return opened,
-            };
-            waiting(&error);
-            log.event(Level::Warn, "cluster_away", &[("error", &error)]);
-            runtime()?.block_on(tokio::time::sleep(RETRY_INTERVAL));
-        }
+        Cluster::open_while(options, &clock, &|error| {
+            waiting(error);
+            log.event(Level::Warn, "cluster_away", &[("error", error)]);
+            true
+        })
     }
 
     /// Connects with the cluster at once. Blocks.
     ///
     /// # Errors
     /// As [`Cluster::open`], and where the cluster is away.
-    pub fn open_now(options: &Options, clock: Arc<dyn Clock>) -> Result<Cluster> {
-        let runtime = runtime()?;
-        match runtime.block_on(Shared::open(options, &clock)) {
-            Ok(shared) => Ok(Cluster { shared: Arc::new(shared), runtime: Some(runtime) }),
-            Err(error) => {
-                runtime.shutdown_background();
-                Err(error)
+    pub fn open_now(options: &Options, clock: &Arc<dyn Clock>) -> Result<Cluster> {
+        Cluster::open_while(options, clock, &|_| false)
+    }
+
+    /// Tries while the cluster is away and `waits` agrees.
+    fn open_while(
+        options: &Options,
+        clock: &Arc<dyn Clock>,
+        waits: &dyn Fn(&Error) -> bool,
+    ) -> Result<Cluster> {
+        let failed = |error: std::io::Error| {
+            Error::new(ErrorKind::Io, format!("no runtime for the cluster's connections: {error}"))
+        };
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("cluster")
+            .enable_all()
+            .build()
+            .map_err(failed)?;
+        loop {
+            match runtime.block_on(Shared::open(options, clock)) {
+                Ok(shared) => {
+                    return Ok(Cluster { shared: Arc::new(shared), runtime: Some(runtime) });
+                }
+                Err(error) if is_temporary(error.kind()) && waits(&error) => {
+                    runtime.block_on(tokio::time::sleep(RETRY_INTERVAL));
+                }
+                Err(error) => {
+                    runtime.shutdown_background();
+                    return Err(error);
+                }
             }
         }
     }
@@ -168,18 +188,6 @@ impl Drop for Cluster {
             runtime.shutdown_background();
         }
     }
-}
-
-fn runtime() -> Result<Runtime> {
-    let failed = |error: std::io::Error| {
-        Error::new(ErrorKind::Io, format!("no runtime for the cluster's connections: {error}"))
-    };
-    Builder::new_multi_thread()
-        .worker_threads(1)
-        .thread_name("cluster")
-        .enable_all()
-        .build()
-        .map_err(failed)
 }
 
 /// Whether the cluster may do it a moment later.

@@ -32,7 +32,7 @@ impl Keyspace {
         options.keyspace = keyspace.to_string();
         options.must_exist = !creates;
         let clock = Arc::clone(&env.clock);
-        let cluster = Cluster::open_now(&options, Arc::clone(&clock)).map_err(|error| {
+        let cluster = Cluster::open_now(&options, &clock).map_err(|error| {
             let nodes = nodes.join(",");
             Error::new(error.kind(), format!("cassandra://{nodes}/{keyspace}: {error}"))
         })?;

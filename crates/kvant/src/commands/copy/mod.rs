@@ -42,9 +42,8 @@ use unfinished::Unfinished;
 
 /// Copies FROM to TO, or compares them; returns what was done, as a line.
 pub(crate) fn run(args: &ArgMatches, settings: &Settings) -> Result<String> {
-    let place = |name| {
-        Place::parse(args.get_one::<OsString>(name).expect("clap requires the argument"))
-    };
+    let place =
+        |name| Place::parse(args.get_one::<OsString>(name).expect("clap requires the argument"));
     let (from, to) = (place("FROM")?, place("TO")?);
     let env = Env::posix();
     let copier = Copier {
@@ -93,12 +92,12 @@ struct Copier<'a> {
 impl Copier<'_> {
     fn open(&self, place: &Place) -> Result<Box<dyn Source>> {
         match place {
-            Place::Directory(dir) => {
-                self.directories.open(dir, self.directories.engine_of(dir)?)
-            }
+            Place::Directory(dir) => self.directories.open(dir, self.directories.engine_of(dir)?),
             Place::Server(host) => Ok(Box::new(Server::new(host))),
             #[cfg(feature = "cassandra")]
-            Place::Cluster { nodes, keyspace } => Ok(Box::new(self.keyspace(nodes, keyspace, false)?)),
+            Place::Cluster { nodes, keyspace } => {
+                Ok(Box::new(self.keyspace(nodes, keyspace, false)?))
+            }
             #[cfg(not(feature = "cassandra"))]
             Place::Cluster { .. } => Err(not_built(place)),
         }

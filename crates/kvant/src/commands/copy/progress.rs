@@ -2,7 +2,6 @@
 
 use super::records::Record;
 use crate::exit::note;
-use kvant_base::size;
 use kvant_env::Clock;
 use std::sync::Arc;
 
@@ -43,11 +42,15 @@ impl Progress {
         note(&format!(
             "{} records, {} {}; {} records/s, {}/s",
             self.count,
-            size::format(self.bytes),
+            mebibytes(self.bytes),
             self.verb,
             a_second(self.count - count),
-            size::format(a_second(self.bytes - bytes)),
+            mebibytes(a_second(self.bytes - bytes)),
         ));
         self.shown = (now_ns, self.count, self.bytes);
     }
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }

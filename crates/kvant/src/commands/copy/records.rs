@@ -41,7 +41,8 @@ pub(super) fn key_after(key: &[u8]) -> Vec<u8> {
 /// The last key of a place, found byte by byte with a few dozen short reads: engines read in
 /// ascending order only.
 pub(super) fn last_key(source: &dyn Source) -> Result<Option<Vec<u8>>> {
-    let has_from = |start: &[u8]| source.read(start, None).and_then(|mut it| Ok(it.next()?.is_some()));
+    let has_from =
+        |start: &[u8]| source.read(start, None).and_then(|mut it| Ok(it.next()?.is_some()));
     let mut key = Vec::new();
     loop {
         // The last key begins with `key`, and is `key` unless there is a longer one.

@@ -63,9 +63,13 @@ impl Server {
 impl Source for Server {
     fn read(&self, start: &[u8], end: Option<&[u8]>) -> Result<Box<dyn Records + '_>> {
         let mut stream = self.connect().map_err(|error| {
-            self.error(ErrorKind::Away, format!("cannot connect: {error}; is a server running there?"))
+            self.error(
+                ErrorKind::Away,
+                format!("cannot connect: {error}; is a server running there?"),
+            )
         })?;
-        let encoded = |key: &[u8]| key.iter().map(|byte| format!("%{byte:02X}")).collect::<String>();
+        let encoded =
+            |key: &[u8]| key.iter().map(|byte| format!("%{byte:02X}")).collect::<String>();
         let end = end.map(|end| format!("&end={}", encoded(end))).unwrap_or_default();
         let request = format!(
             "GET /v0/entities?start={}{end} HTTP/1.0\r\nHost: {}\r\nAccept: \
@@ -76,7 +80,13 @@ impl Source for Server {
         stream.write_all(request.as_bytes()).map_err(|error| self.lost(&error))?;
         let mut body = BufReader::with_capacity(BUFFER_BYTES, stream);
         self.read_head(&mut body)?;
-        Ok(Box::new(ServerRecords { server: self, body, count: 0, key: Vec::new(), value: Vec::new() }))
+        Ok(Box::new(ServerRecords {
+            server: self,
+            body,
+            count: 0,
+            key: Vec::new(),
+            value: Vec::new(),
+        }))
     }
 }
 
@@ -100,9 +110,8 @@ impl Server {
         let (Ok(Status::Complete(_)), Some(code)) = (parsed, response.code) else {
             return Err(is_no_server());
         };
-        let media_type = response.headers.iter().find(|header| {
-            header.name.eq_ignore_ascii_case("content-type")
-        });
+        let media_type =
+            response.headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-type"));
         match media_type.map(|header| header.value) {
             Some(b"application/vnd.kvant.records") if code == 200 => Ok(()),
             Some(b"application/problem+json") => {
