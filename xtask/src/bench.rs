@@ -1,6 +1,6 @@
 //! `cargo xtask bench engines COMMAND [ARG]...`: measures the engine by `bench/engines`, beside
-//! others and alone. `bench cluster` measures the engine `cassandra`. Everything else that is measured
-//! is a plan of the lab: `kvant lab list`.
+//! others and alone. `bench cluster` measures the engine `cassandra`. Everything else that is
+//! measured is a plan of the lab: `kvant lab list`.
 
 use crate::bench_cluster;
 use crate::process::{self, Verdict};

@@ -189,12 +189,12 @@ fn copy() -> Command {
         .about("Copy all records between directories, servers and clusters, or compare them")
         .long_about(
             "Copy all records between directories, servers and clusters, or compare them.\n\nA place is a directory of the \
-             engine lsm or leveldb, which no process has open; http://HOST:PORT, a server, which can only be copied from; or \
+             engine lsm or leveldb, which no process has open; a server as http://127.0.0.1:8080, which can only be copied from; or \
              cassandra://HOST[:PORT][,HOST...]/KEYSPACE, a keyspace of a cluster, with the settings --cluster-... that \
              `serve` has, too.\n\nA copy that was interrupted goes on when the same command is run again. A directory is \
              written in TO.unfinished, read again, compared, and gets its name then.",
         )
-        .arg(place("FROM", "Directory, http://HOST:PORT or cassandra://HOST/KEYSPACE"))
+        .arg(place("FROM", "Directory, server or keyspace: kvant-data, http://127.0.0.1:8080, cassandra://db1/kvant"))
         .arg(place("TO", "Directory or keyspace that does not exist, or is empty"))
         .arg(flag(
             "verify",

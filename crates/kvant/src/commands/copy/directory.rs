@@ -46,12 +46,15 @@ impl Directories<'_> {
     pub(super) fn open(&self, dir: &Path, engine: Engine) -> Result<Box<dyn Source>> {
         let opened: Result<Box<dyn Source>> = match engine {
             Engine::Lsm => self.open_lsm(dir).map(|db| Box::new(db) as Box<dyn Source>),
+            #[cfg(feature = "leveldb")]
             Engine::LevelDb => self.open_leveldb(dir),
+            #[cfg(not(feature = "leveldb"))]
+            Engine::LevelDb => Err(not_built(dir)),
         };
         opened.map_err(|error| match error.kind() {
             ErrorKind::Locked => {
                 let what = format!(
-                    "{}; a server that is running can be copied by its address, http://HOST:PORT",
+                    "{}; a server that is running can be copied by its address, as http://127.0.0.1:8080",
                     error.message()
                 );
                 Error::new(ErrorKind::Locked, what).with_file(dir)
@@ -67,7 +70,10 @@ impl Directories<'_> {
                 let db = self.open_lsm(dir)?;
                 Ok(Box::new(LsmTarget { db, batch: WriteBatch::new(), batch_bytes: 0 }))
             }
+            #[cfg(feature = "leveldb")]
             Engine::LevelDb => self.leveldb_target(dir),
+            #[cfg(not(feature = "leveldb"))]
+            Engine::LevelDb => Err(not_built(dir)),
         }
     }
 
@@ -126,87 +132,7 @@ impl Target for LsmTarget {
     }
 }
 
-#[cfg(feature = "leveldb")]
-mod leveldb {
-    use super::{Directories, Record, Records, Source, Target};
-    use crate::commands::leveldb;
-    use kvant_base::{Error, MemoryBudget, Result};
-    use kvant_leveldb::{LevelDb, Loader, Options, Range, Resources};
-    use std::path::Path;
-    use std::sync::Arc;
-
-    impl Directories<'_> {
-        fn leveldb_options(&self) -> Options {
-            Options { memory_bytes: self.memory_bytes, ..leveldb::options(self.settings) }
-        }
-
-        pub(super) fn open_leveldb(&self, dir: &Path) -> Result<Box<dyn Source>> {
-            let memory = MemoryBudget::new(self.memory_bytes);
-            let resources = Resources { memory, log: Arc::clone(&self.log) };
-            let options = self.leveldb_options();
-            Ok(Box::new(LevelDb::open(self.env.clone(), dir, options, resources)?))
-        }
-
-        pub(super) fn leveldb_target(&self, dir: &Path) -> Result<Box<dyn Target>> {
-            let loader = Loader::reopen(self.env, dir, &self.leveldb_options())?;
-            Ok(Box::new(LevelDbTarget { loader, forgets_ttl: self.forgets_ttl }))
-        }
-    }
-
-    impl Source for LevelDb {
-        fn read(&self, start: &[u8], end: Option<&[u8]>) -> Result<Box<dyn Records + '_>> {
-            Ok(Box::new(self.range(start, end)?))
-        }
-    }
-
-    impl Records for Range {
-        fn next(&mut self) -> Result<Option<Record<'_>>> {
-            let record = Range::next(self)?;
-            Ok(record.map(|(key, value)| Record { key, value, expires_at_ms: None }))
-        }
-    }
-
-    struct LevelDbTarget {
-        loader: Loader,
-        forgets_ttl: bool,
-    }
-
-    impl Target for LevelDbTarget {
-        fn put(&mut self, record: Record<'_>) -> Result<()> {
-            if record.expires_at_ms.is_some() && !self.forgets_ttl {
-                let key = record.key.escape_ascii();
-                return Err(Error::invalid(format!(
-                    "the record `{key}` has a time to live, which LevelDB cannot keep: with \
-                     --forget-ttl such records are copied and never expire"
-                )));
-            }
-            self.loader.put(record.key, record.value)
-        }
-
-        fn finish(self: Box<Self>) -> Result<()> {
-            self.loader.finish().map(drop)
-        }
-    }
-}
-
 #[cfg(not(feature = "leveldb"))]
-mod leveldb {
-    use super::{Directories, Source, Target};
-    use kvant_base::{Error, Result};
-    use std::path::Path;
-
-    impl Directories<'_> {
-        pub(super) fn open_leveldb(&self, dir: &Path) -> Result<Box<dyn Source>> {
-            Err(not_built(dir))
-        }
-
-        pub(super) fn leveldb_target(&self, dir: &Path) -> Result<Box<dyn Target>> {
-            Err(not_built(dir))
-        }
-    }
-
-    fn not_built(dir: &Path) -> Error {
-        let what = "this program was built without the engine `leveldb`";
-        Error::invalid(what).with_file(dir)
-    }
+fn not_built(dir: &Path) -> Error {
+    Error::invalid("this program was built without the engine `leveldb`").with_file(dir)
 }

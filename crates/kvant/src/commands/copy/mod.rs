@@ -15,6 +15,8 @@
 mod cluster;
 mod digest;
 mod directory;
+#[cfg(feature = "leveldb")]
+mod leveldb;
 mod place;
 mod progress;
 mod records;

@@ -33,8 +33,8 @@ impl Place {
                 "{text}: a server speaks HTTP without TLS; name the server behind the proxy"
             ))),
             _ => Err(Error::invalid(format!(
-                "{text} is no place of records: name a directory, http://HOST:PORT or \
-                 cassandra://HOST[:PORT][,HOST...]/KEYSPACE"
+                "{text} is no place of records: name a directory, a server as \
+                 http://127.0.0.1:8080, or cassandra://HOST[:PORT][,HOST...]/KEYSPACE"
             ))),
         }
     }
@@ -44,7 +44,9 @@ impl Place {
         let is_host = !host.is_empty() && !host.contains(['/', '?', '#', '@']);
         match is_host {
             true => Ok(Place::Server(with_port(host, 80))),
-            false => Err(Error::invalid(format!("{text}: a server is http://HOST:PORT"))),
+            false => {
+                Err(Error::invalid(format!("{text}: a server is named as http://127.0.0.1:8080")))
+            }
         }
     }
 

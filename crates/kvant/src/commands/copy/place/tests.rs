@@ -13,7 +13,7 @@ fn places_are_told_apart_by_their_scheme() {
     for directory in ["data", "/srv/data", "./http:", "cassandra:", "a:b"] {
         assert_eq!(parse(directory), Place::Directory(PathBuf::from(directory)));
     }
-    assert_eq!(parse("http://db1:8080/"), Place::Server("db1:8080".to_string()));
+    assert_eq!(parse("http://example.com:8080/"), Place::Server("example.com:8080".to_string()));
     assert_eq!(parse("http://[::1]"), Place::Server("[::1]:80".to_string()));
     assert_eq!(parse("cassandra://db1/k"), cluster(&["db1:9042"], "k"));
     let two = cluster(&["db1:9142", "[::1]:9042"], "k");
@@ -24,10 +24,10 @@ fn places_are_told_apart_by_their_scheme() {
 #[test]
 fn what_is_no_place_is_refused_with_the_right_form() {
     for (text, words) in [
-        ("https://db1", "without TLS"),
+        ("https://example.com", "without TLS"),
         ("ftp://db1", "is no place of records"),
-        ("http://", "http://HOST:PORT"),
-        ("http://db1/v0/entities", "http://HOST:PORT"),
+        ("http://", "named as http://"),
+        ("http://example.com/v0/entities", "named as http://"),
         ("cassandra://db1", "/KEYSPACE"),
         ("cassandra:///k", "/KEYSPACE"),
         ("cassandra://db1,/k", "/KEYSPACE"),
