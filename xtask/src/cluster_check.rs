@@ -22,11 +22,12 @@ pub(crate) fn run(_matches: &ArgMatches) -> Verdict {
         // Alone: it stops the node for a while.
         &["-p", "kvant", "--test", "it", "cluster_away::", "--", "--include-ignored"],
     ];
-    let pid = cluster::process_of(1)?.to_string();
-    let passed = tests.iter().try_for_each(|arguments| {
-        let mut command = process::cargo();
-        command.arg("test").args(*arguments).env("KVANT_TEST_CLUSTER", NODE);
-        process::run(command.env("KVANT_TEST_CLUSTER_PID", &pid))
+    let passed = cluster::process_of(1).and_then(|pid| {
+        tests.iter().try_for_each(|arguments| {
+            let mut command = process::cargo();
+            command.arg("test").args(*arguments).env("KVANT_TEST_CLUSTER", NODE);
+            process::run(command.env("KVANT_TEST_CLUSTER_PID", pid.to_string()))
+        })
     });
     cluster::down()?;
     println!("cluster-check: {}", if passed.is_ok() { "passed" } else { "failed" });
