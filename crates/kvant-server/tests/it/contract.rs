@@ -114,6 +114,7 @@ fn cassandra() -> Engine {
         Server::start(fixture::config(), env.clone(), memory, events.clone(), recent).unwrap();
     let options = Options {
         nodes: cluster_nodes().unwrap(),
+        must_exist: false,
         keyspace: format!("contract_{}_{number}", std::process::id()),
         datacenter: None,
         // Of a node that wants none, too.
