@@ -71,8 +71,8 @@ pub(crate) fn run(args: &ArgMatches, settings: &Settings) -> Result<String> {
         copier.verify(&*source, &*target, None)
     } else {
         match &to {
-            Place::Directory(dir) => copier.into_directory(&from, &*source, dir),
-            Place::Cluster { .. } => copier.into_cluster(&from, &*source, &to),
+            Place::Directory(dir) => copier.copy_to_directory(&from, &*source, dir),
+            Place::Cluster { .. } => copier.copy_to_cluster(&from, &*source, &to),
             Place::Server(_) => Err(Error::invalid(format!(
                 "{to}: a server can only be copied from; copy into the directory or the cluster of \
                  a server that is started afterwards"
@@ -110,7 +110,7 @@ impl Copier<'_> {
         cluster::Keyspace::open(self.env, &self.settings.cluster, nodes, name, creates)
     }
 
-    fn into_directory(&self, from: &Place, source: &dyn Source, to: &Path) -> Result<String> {
+    fn copy_to_directory(&self, from: &Place, source: &dyn Source, to: &Path) -> Result<String> {
         let engine = match (self.engine, from) {
             (Some(engine), _) => engine,
             (None, Place::Directory(dir)) if self.directories.engine_of(dir)? == Engine::Lsm => {
@@ -137,7 +137,7 @@ impl Copier<'_> {
     }
 
     #[cfg(feature = "cassandra")]
-    fn into_cluster(&self, from: &Place, source: &dyn Source, to: &Place) -> Result<String> {
+    fn copy_to_cluster(&self, from: &Place, source: &dyn Source, to: &Place) -> Result<String> {
         let Place::Cluster { nodes, keyspace } = to else { unreachable!("a cluster") };
         let keyspace = self.keyspace(nodes, keyspace, true)?;
         let (target, last_key) = keyspace.target(&self.identity(from)?)?;
@@ -158,7 +158,7 @@ impl Copier<'_> {
     }
 
     #[cfg(not(feature = "cassandra"))]
-    fn into_cluster(&self, _from: &Place, _source: &dyn Source, to: &Place) -> Result<String> {
+    fn copy_to_cluster(&self, _from: &Place, _source: &dyn Source, to: &Place) -> Result<String> {
         Err(not_built(to))
     }
 
