@@ -70,7 +70,7 @@ impl Place {
     }
 }
 
-/// As it is written. Of a cluster any of its nodes may be named, so `Display` is no identity.
+/// As it is written. An unfinished copy knows its source by this text.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
