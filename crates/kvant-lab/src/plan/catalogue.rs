@@ -15,7 +15,7 @@ use std::sync::LazyLock;
 const DIR: &str = "lab/plans";
 
 /// Names and texts.
-const PLANS: [(&str, &str); 15] = [
+const PLANS: [(&str, &str); 16] = [
     ("seed-000", include_str!("../../../../lab/plans/seed-000.toml")),
     ("seed-001", include_str!("../../../../lab/plans/seed-001.toml")),
     ("seed-002", include_str!("../../../../lab/plans/seed-002.toml")),
