@@ -1,7 +1,8 @@
 //! `cargo xtask cluster`: a real cluster of Apache Cassandra on this machine, for development.
 //!
 //! `up` fetches Cassandra with Maven, starts one node after the other on 127.0.0.1, 127.0.0.2, ...,
-//! and returns when all accept clients. `down` ends them and removes their data. The nodes outlive
+//! and returns when all accept clients. `start` starts one that has ended, with its data. `down`
+//! ends them and removes their data. The nodes outlive
 //! the chore; their process ids are in files of `target/cluster`, and only processes that run from
 //! there are ended.
 
@@ -13,6 +14,8 @@ use node::Node;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+const ISOLATED: &str = "KVANT_XTASK_ISOLATED";
+
 /// More have no room on a machine for development.
 const NODE_COUNT_MAX: u8 = 9;
 
@@ -22,12 +25,21 @@ pub(crate) fn command() -> Command {
     let login = Arg::new("login").long("login").action(ArgAction::SetTrue);
     let up = Command::new("up")
         .about("Start Apache Cassandra 5. Needs Maven and a JDK 17; 1.3 GiB of memory a node")
-        .arg(nodes.value_parser(range).help("Nodes, on 127.0.0.1 and the addresses after it"))
+        .arg(
+            nodes
+                .value_parser(range.clone())
+                .help("Nodes, on 127.0.0.1 and the addresses after it"),
+        )
         .arg(login.help("Require a user and a password: at first `cassandra`, `cassandra`"));
     Command::new("cluster")
         .about("Start or end a cluster of Apache Cassandra on this machine")
         .subcommand_required(true)
         .subcommand(up)
+        .subcommand(
+            Command::new("start").about("Start a node of the cluster again that has ended").arg(
+                Arg::new("node").required(true).value_parser(range.clone()).help("Its number"),
+            ),
+        )
         .subcommand(Command::new("down").about("End the nodes and remove their data"))
 }
 
@@ -37,12 +49,18 @@ pub(crate) fn run(matches: &ArgMatches) -> Verdict {
             let count = matches.get_one::<u8>("nodes").copied().unwrap_or(1);
             up(count, matches.get_flag("login"))?;
         }
+        Some(("start", matches)) => {
+            let number = matches.get_one::<u8>("node").copied().unwrap_or(1);
+            let dir = dir()?;
+            Node::new(&dir, number).start(&java()?, &fetch(&dir)?, false)?;
+        }
         _ => down()?,
     }
     Ok(true)
 }
 
-fn dir() -> Result<PathBuf, String> {
+/// The directory of the nodes: `node-1` and so on, each with the file `pid`.
+pub(crate) fn dir() -> Result<PathBuf, String> {
     Ok(process::target_dir()?.join("cluster"))
 }
 
@@ -77,6 +95,25 @@ pub(crate) fn down() -> Result<(), String> {
 pub(crate) fn process_of(number: u8) -> Result<u32, String> {
     let node = Node::new(&dir()?, number);
     node.pid().ok_or_else(|| format!("the node {} is not up", node.address()))
+}
+
+/// Runs this chore again where it is alone with its network, which tests may break. Needs no
+/// network but the loopback one.
+pub(crate) fn isolated() -> Verdict {
+    fetch(&dir()?)?;
+    let program = std::env::current_exe().map_err(about("this program"))?;
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--map-root-user", "--net", "--"]);
+    command.args(["sh", "-c", "ip link set lo up && exec \"$0\" \"$@\""]).arg(program);
+    command.args(std::env::args_os().skip(1));
+    command.env(ISOLATED, "1").env("CARGO_NET_OFFLINE", "true");
+    let status = command.status().map_err(about("unshare"))?;
+    Ok(status.success())
+}
+
+/// Whether this chore is alone with its network.
+pub(crate) fn is_isolated() -> bool {
+    std::env::var_os(ISOLATED).is_some()
 }
 
 /// The directory with Cassandra and all that it needs, fetched once.

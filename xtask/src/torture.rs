@@ -3,6 +3,7 @@
 //!
 //! The tests read the number of cycles and the seed from the environment.
 
+use crate::cluster;
 use crate::process::{self, Verdict, number};
 use clap::{ArgMatches, Command};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -17,6 +18,8 @@ struct Torture {
     option: &'static str,
     default: u64,
     variable: &'static str,
+    /// Nodes of a cluster that the tests need.
+    node_count: u8,
 }
 
 const TORTURES: &[Torture] = &[
@@ -27,6 +30,7 @@ const TORTURES: &[Torture] = &[
         option: "cycles",
         default: 1_000,
         variable: "KVANT_TORTURE_CYCLES",
+        node_count: 0,
     },
     Torture {
         name: "brim",
@@ -35,6 +39,7 @@ const TORTURES: &[Torture] = &[
         option: "minutes",
         default: 10,
         variable: "KVANT_BRIM_MINUTES",
+        node_count: 0,
     },
     Torture {
         name: "mutate",
@@ -43,6 +48,7 @@ const TORTURES: &[Torture] = &[
         option: "count",
         default: 1_000,
         variable: "KVANT_MUTATIONS",
+        node_count: 0,
     },
     Torture {
         name: "lab",
@@ -51,6 +57,16 @@ const TORTURES: &[Torture] = &[
         option: "moments",
         default: 10,
         variable: "KVANT_LAB_MOMENTS",
+        node_count: 0,
+    },
+    Torture {
+        name: "cluster",
+        about: "Kill, pause and cut off nodes of a cluster under load; needs what `cluster up` needs",
+        tests: &[("kvant", "cluster_faults")],
+        option: "faults",
+        default: 3,
+        variable: "KVANT_CLUSTER_FAULTS",
+        node_count: 3,
     },
 ];
 
@@ -84,7 +100,27 @@ pub(crate) fn run(matches: &ArgMatches) -> Verdict {
     let torture = TORTURES.iter().find(|torture| torture.name == name);
     let torture = torture.expect("clap accepts only these names");
     let value = matches.get_one(torture.option).copied().unwrap_or(torture.default);
-    round(torture, value, seed_of(matches))
+    let seed = seed_of(matches);
+    match torture.node_count {
+        0 => round(torture, value, seed),
+        count => with_cluster(count, torture, value, seed),
+    }
+}
+
+/// Runs a torture on a cluster of its own, in a network of its own: it breaks both.
+fn with_cluster(node_count: u8, torture: &Torture, value: u64, seed: u64) -> Verdict {
+    if !cluster::is_isolated() {
+        for (package, _) in torture.tests {
+            let mut build = process::cargo();
+            build.args(["test", "--release", "--package", package, "--test", "it", "--no-run"]);
+            process::run(&mut build)?;
+        }
+        return cluster::isolated();
+    }
+    cluster::up(node_count, false)?;
+    let verdict = round(torture, value, seed);
+    cluster::down()?;
+    verdict
 }
 
 pub(crate) fn soak(matches: &ArgMatches) -> Verdict {
@@ -102,7 +138,7 @@ pub(crate) fn soak(matches: &ArgMatches) -> Verdict {
 
 /// Runs the tests of a torture, and prints how to repeat the run.
 fn round(torture: &Torture, value: u64, seed: u64) -> Verdict {
-    let Torture { name, tests, option, variable, .. } = torture;
+    let Torture { name, tests, option, variable, node_count, .. } = torture;
     let subcommand = if *name == "torture" { String::new() } else { format!(" {name}") };
     let repeat = format!("cargo xtask torture{subcommand} --{option} {value} --seed {seed}");
     for (package, module) in *tests {
@@ -111,6 +147,11 @@ fn round(torture: &Torture, value: u64, seed: u64) -> Verdict {
             .args(["--", "--nocapture"])
             .env(variable, value.to_string())
             .env("KVANT_TEST_SEED", seed.to_string());
+        if *node_count > 0 {
+            let program = std::env::current_exe().map_err(process::about("this program"))?;
+            test.arg("--ignored");
+            test.env("KVANT_TEST_CLUSTER_DIR", cluster::dir()?).env("KVANT_XTASK", program);
+        }
         println!("torture: {}", process::shown(&test));
         if !test.status().map_err(process::about("cargo"))?.success() {
             println!("torture: failed: {repeat}");

@@ -50,6 +50,9 @@ pub enum ErrorKind {
     NoAnswer,
     /// The cluster cannot be reached and nothing was done. Retry later.
     Away,
+    /// The nodes that would do it have too much to do, and nothing was done. Retry later, or send
+    /// less.
+    Overloaded,
 }
 
 /// An error with its kind, a message and, if known, the file and byte offset.

@@ -3,14 +3,18 @@
 //! Invariant: values never expire early. The cluster counts whole seconds from the second in which
 //! it received the write, so one is added.
 
-use crate::figures::Stats;
+use crate::attempts::Course;
+use crate::figures::{Kind, NodeStats};
 use crate::options::Options;
 use crate::range::Range;
-use crate::session::{Shared, unreadable};
+use crate::second_reads::SecondReadStats;
+use crate::session::{Shared, value_in};
+use crate::traces::Trace;
 use bytes::Bytes;
 use kvant_base::log::{Level, Log};
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::Clock;
+use serde::Serialize;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,8 +24,26 @@ use tokio::runtime::{Builder, Runtime};
 /// Between two attempts to reach a cluster that is away at the start.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The outcome of a request, later.
-pub type Pending<T> = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
+/// The outcome of a request, and how it has gone, later.
+pub type Pending<T> = Pin<Box<dyn Future<Output = (Result<T>, Course)> + Send>>;
+
+/// How a request is to be done.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ask {
+    /// Nodes that have to answer; `None`: the default.
+    pub ack_count: Option<u32>,
+    /// Whether the cluster is to trace it: [`Cluster::trace`].
+    pub is_traced: bool,
+}
+
+/// What the cluster has cost.
+#[derive(Clone, Debug, Serialize)]
+pub struct Stats {
+    /// By node, in the order of the first attempt.
+    pub nodes: Vec<NodeStats>,
+    /// Reads that were sent to a second node before the first had answered.
+    pub second_reads: SecondReadStats,
+}
 
 /// A keyspace of a cluster.
 pub struct Cluster {
@@ -109,49 +131,60 @@ impl Cluster {
         self.shared.default_acks.count
     }
 
-    /// The newest value of `key` on `ack_count` nodes.
-    pub fn get(&self, key: &[u8], ack_count: Option<u32>) -> Pending<Option<Bytes>> {
+    /// The newest value of `key`.
+    pub fn get(&self, key: &[u8], ask: Ask) -> Pending<Option<Bytes>> {
         let (shared, key) = (Arc::clone(&self.shared), Bytes::copy_from_slice(key));
         Box::pin(async move {
-            let statement = &shared.statements(ack_count)?.select;
-            let bucket = shared.bucket_of(&key);
-            let result = shared.execute(statement, (bucket, key)).await?;
-            let rows = result.into_rows_result().map_err(unreadable)?;
-            let row = rows.maybe_first_row::<(Vec<u8>,)>().map_err(unreadable)?;
-            Ok(row.map(|(value,)| Bytes::from(value)))
+            let statements = match shared.statements(ask.ack_count) {
+                Ok(statements) => statements,
+                Err(error) => return (Err(error), Course::default()),
+            };
+            let execution = statements.execution(Kind::Read, ask.is_traced);
+            let values = (shared.bucket_of(&key), key);
+            let (result, course) = shared.execute(&statements.select, values, execution).await;
+            (result.and_then(value_in).map(|value| value.map(Bytes::from)), course)
         })
     }
 
     /// Writes a value that expires after `ttl_ms`.
-    pub fn put(
-        &self,
-        key: &[u8],
-        value: Bytes,
-        ttl_ms: Option<u64>,
-        ack_count: Option<u32>,
-    ) -> Pending<()> {
+    pub fn put(&self, key: &[u8], value: Bytes, ttl_ms: Option<u64>, ask: Ask) -> Pending<()> {
         let (shared, key) = (Arc::clone(&self.shared), Bytes::copy_from_slice(key));
         let stamp_us = shared.next_stamp_us();
         // 0: never.
         let ttl_s = ttl_ms.map_or(0, |ttl_ms| ttl_ms.div_ceil(1_000) + 1);
         Box::pin(async move {
-            let ttl_s =
-                i32::try_from(ttl_s).map_err(|_| Error::invalid("too long a time to live"))?;
-            let statement = &shared.statements(ack_count)?.insert;
-            let bucket = shared.bucket_of(&key);
-            shared.execute(statement, (bucket, key, value, stamp_us, ttl_s)).await.map(drop)
+            let ttl_s = i32::try_from(ttl_s).map_err(|_| Error::invalid("too long a time to live"));
+            let (statements, ttl_s) = match (shared.statements(ask.ack_count), ttl_s) {
+                (Ok(statements), Ok(ttl_s)) => (statements, ttl_s),
+                (Err(error), _) | (_, Err(error)) => return (Err(error), Course::default()),
+            };
+            let execution = statements.execution(Kind::Write, ask.is_traced);
+            let values = (shared.bucket_of(&key), key, value, stamp_us, ttl_s);
+            let (result, course) = shared.execute(&statements.insert, values, execution).await;
+            (result.map(drop), course)
         })
     }
 
     /// Deletes a value.
-    pub fn delete(&self, key: &[u8], ack_count: Option<u32>) -> Pending<()> {
+    pub fn delete(&self, key: &[u8], ask: Ask) -> Pending<()> {
         let (shared, key) = (Arc::clone(&self.shared), Bytes::copy_from_slice(key));
         let stamp_us = shared.next_stamp_us();
         Box::pin(async move {
-            let statement = &shared.statements(ack_count)?.delete;
-            let bucket = shared.bucket_of(&key);
-            shared.execute(statement, (stamp_us, bucket, key)).await.map(drop)
+            let statements = match shared.statements(ask.ack_count) {
+                Ok(statements) => statements,
+                Err(error) => return (Err(error), Course::default()),
+            };
+            let execution = statements.execution(Kind::Write, ask.is_traced);
+            let values = (stamp_us, shared.bucket_of(&key), key);
+            let (result, course) = shared.execute(&statements.delete, values, execution).await;
+            (result.map(drop), course)
         })
+    }
+
+    /// The cluster's trace of a request, by the number that [`Course`] has, if the cluster has
+    /// given it and it is one of the last.
+    pub fn trace(&self, id: u128) -> Option<Trace> {
+        self.shared.traces.get(id)
     }
 
     /// Records with `start <= key`, and `key < end` where an end is given, of which `count_max`
@@ -178,7 +211,7 @@ impl Cluster {
 
     /// What requests have cost so far.
     pub fn stats(&self) -> Stats {
-        self.shared.figures.stats()
+        Stats { nodes: self.shared.figures.stats(), second_reads: self.shared.second_reads.stats() }
     }
 }
 

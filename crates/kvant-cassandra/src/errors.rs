@@ -6,8 +6,27 @@ use scylla::errors::{
     MetadataError, NewSessionError, RequestAttemptError,
 };
 
-/// Why a request failed.
-pub(crate) fn of_request(error: &ExecutionError) -> Error {
+const NOTHING_DONE: &str = "nothing was done: ";
+const MAYBE: &str = "an attempt before may have been done: a write may be there or not";
+
+/// Why a request failed. A write `may_be_done` if an attempt before the last may have done it.
+pub(crate) fn of_request(error: &ExecutionError, may_be_done: bool) -> Error {
+    let error = of_last_attempt(error);
+    let says_nothing_done = matches!(error.kind(), ErrorKind::Away | ErrorKind::Overloaded);
+    match error.kind() {
+        _ if !may_be_done => error,
+        ErrorKind::TooFewReplicas { .. } => {
+            let what = format!("{}; {MAYBE}", error.message());
+            Error::new(error.kind(), what.replacen(NOTHING_DONE, "", 1))
+        }
+        _ if says_nothing_done => {
+            Error::new(ErrorKind::NoAnswer, format!("{}; {MAYBE}", error.message()))
+        }
+        _ => error,
+    }
+}
+
+fn of_last_attempt(error: &ExecutionError) -> Error {
     let what = error.to_string();
     match error {
         ExecutionError::LastAttemptError(attempt) => of_attempt(attempt),
@@ -30,7 +49,7 @@ fn of_attempt(error: &RequestAttemptError) -> Error {
                 format!("the connection with a node broke; a write may be there or not: {error}"),
             ),
             RequestAttemptError::UnableToAllocStreamId => {
-                Error::new(ErrorKind::Away, "the connections with the node are full")
+                Error::new(ErrorKind::Overloaded, "the connections with the node are full")
             }
             _ => Error::new(ErrorKind::Io, error.to_string()),
         };
@@ -45,7 +64,8 @@ fn of_attempt(error: &RequestAttemptError) -> Error {
             required,
             alive,
             format!(
-                "nothing was done: {required} nodes have to answer, {alive} of those that store the record are up"
+                "{NOTHING_DONE}{required} nodes have to answer, {alive} of those that store the \
+                 record are up"
             ),
         ),
         DbError::ReadTimeout { required, received, .. }
@@ -63,9 +83,8 @@ fn of_attempt(error: &RequestAttemptError) -> Error {
                  later; repeat it to be sure"
             ),
         ),
-        DbError::Overloaded | DbError::IsBootstrapping => {
-            Error::new(ErrorKind::Away, format!("{error}: {message}"))
-        }
+        DbError::Overloaded => Error::new(ErrorKind::Overloaded, format!("{error}: {message}")),
+        DbError::IsBootstrapping => Error::new(ErrorKind::Away, format!("{error}: {message}")),
         _ => Error::new(ErrorKind::Io, format!("{error}: {message}")),
     }
 }
@@ -107,3 +126,6 @@ fn is_refused(error: &ConnectionError) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,12 +5,16 @@
 //! - `connect`: a session with the cluster, which waits for it.
 //! - `schema`: keyspace and tables, and whether they are Kvant's.
 //! - `consistency`: how many nodes have to answer.
+//! - `gate`, `figures`: what each node costs, and how much it may have in flight.
+//! - `attempts`: the attempts of one request.
+//! - `routing`: which node coordinates a request.
+//! - `second_reads`: slow reads that are sent to a second node.
+//! - `traces`: the cluster's own traces.
 //! - `session`: what requests share: statements, time stamps.
 //! - `cluster`: the engine: reads and writes of single records.
 //! - `range`: records in key order, merged from all buckets.
 //! - `loader`: many records at once: copies from other engines.
 //! - `errors`: errors of the driver by what the caller must do.
-//! - `figures`: what each node has cost.
 //!
 //! The driver is `scylla`, which speaks to both. `docs/cluster.md` says what the engine can do and
 //! what it cannot.
@@ -20,19 +24,27 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 #![cfg_attr(not(test), deny(clippy::unused_result_ok, clippy::unwrap_used))]
 
+mod attempts;
 mod cluster;
 mod connect;
 mod consistency;
 mod errors;
 mod figures;
+mod gate;
 mod loader;
 mod options;
 mod range;
+mod routing;
 mod schema;
+mod second_reads;
 mod session;
+mod traces;
 
-pub use cluster::{Cluster, Pending};
-pub use figures::{NodeStats, Stats};
+pub use attempts::Course;
+pub use cluster::{Ask, Cluster, Pending, Stats};
+pub use figures::{Kind, NodeStats, Phase, PhaseStats};
 pub use loader::Loader;
 pub use options::Options;
 pub use range::Range;
+pub use second_reads::SecondReadStats;
+pub use traces::{Trace, TraceEvent};

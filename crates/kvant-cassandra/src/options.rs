@@ -28,6 +28,10 @@ pub struct Options {
     pub timeout: Duration,
     /// Connections with each node, or with each of its shards.
     pub connection_count: usize,
+    /// Whether a slow read is sent to a second node.
+    pub has_second_reads: bool,
+    /// Whether the requests in flight at a node are limited by what they cost.
+    pub limits_adapt: bool,
 }
 
 pub(crate) const REPLICA_COUNT_DEFAULT: u32 = 3;

@@ -205,8 +205,8 @@ impl Range {
             let shared = Arc::clone(&self.shared);
             async move {
                 let number = bucket_number(index);
-                let page = shared.page(number, from, end, row_count, columns).await;
-                (index, page)
+                let limits = PageLimits { end, row_count, columns, is_first };
+                (index, shared.page(number, from, limits).await)
             }
         });
         let mut pages = stream::iter(pages.collect::<Vec<_>>()).buffer_unordered(PAGES_AT_ONCE);
@@ -266,16 +266,23 @@ impl Range {
     }
 }
 
+struct PageLimits {
+    end: Option<Bytes>,
+    row_count: usize,
+    columns: Columns,
+    /// Whether the range has no row yet.
+    is_first: bool,
+}
+
 impl Shared {
     /// At most `row_count` rows of a bucket.
     async fn page(
-        &self,
+        self: &Arc<Shared>,
         bucket: i32,
         from: Bytes,
-        end: Option<Bytes>,
-        row_count: usize,
-        columns: Columns,
+        limits: PageLimits,
     ) -> Result<Page> {
+        let PageLimits { end, row_count, columns, is_first } = limits;
         let limit = i32::try_from(row_count).unwrap_or(i32::MAX);
         let statement = match (columns, &end) {
             (Columns::Key, None) => &self.select_keys,
@@ -286,9 +293,9 @@ impl Shared {
         };
         let result = match (columns, end) {
             (Columns::KeyValueTtl, _) | (_, None) => {
-                self.execute(statement, (bucket, from, limit)).await?
+                self.rows(statement, (bucket, from, limit), is_first).await?
             }
-            (_, Some(end)) => self.execute(statement, (bucket, from, end, limit)).await?,
+            (_, Some(end)) => self.rows(statement, (bucket, from, end, limit), is_first).await?,
         };
         let result = result.into_rows_result().map_err(unreadable)?;
         let mut rows = Vec::with_capacity(result.rows_num());

@@ -137,12 +137,12 @@ async fn create(session: &Session, options: &Options) -> Result<()> {
 
 async fn run(session: &Session, statement: String) -> Result<()> {
     let done = session.query_unpaged(statement, ()).await;
-    done.map(drop).map_err(|error| errors::of_request(&error))
+    done.map(drop).map_err(|error| errors::of_request(&error, false))
 }
 
 /// The value of a setting that `name` has in the keyspace, or now gets.
 async fn setting(session: &Session, keyspace: &str, name: &str, value: i32) -> Result<i32> {
-    let failed = |error| errors::of_request(&error);
+    let failed = |error| errors::of_request(&error, false);
     let insert =
         format!("INSERT INTO \"{keyspace}\".kvant (name, value) VALUES (?, ?) IF NOT EXISTS");
     session.query_unpaged(insert, (name, value)).await.map_err(failed)?;

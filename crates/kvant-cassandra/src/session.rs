@@ -5,23 +5,32 @@
 //! last write accepted wins. Between writes of two processes their clocks decide, which count
 //! milliseconds here.
 
+use crate::attempts::{Attempts, Course};
 use crate::connect;
 use crate::consistency::{Acks, acks};
 use crate::errors;
-use crate::figures::Figures;
+use crate::figures::{Figures, Kind};
 use crate::options::Options;
 use crate::schema::{self, Schema};
+use crate::second_reads::SecondReads;
+use crate::traces::Traces;
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::Clock;
 use scylla::client::session::Session;
 use scylla::errors::{ExecutionError, PrepareError};
 use scylla::observability::history::HistoryListener;
+use scylla::policies::speculative_execution::SpeculativeExecutionPolicy;
 use scylla::response::query_result::QueryResult;
 use scylla::serialize::row::SerializeRow;
 use scylla::statement::prepared::PreparedStatement;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time;
 use twox_hash::XxHash3_64;
+use uuid::Uuid;
 
 /// What requests need.
 pub(crate) struct Shared {
@@ -38,6 +47,10 @@ pub(crate) struct Shared {
     pub(crate) select_ttl: PreparedStatement,
     pub(crate) select_range_ttl: PreparedStatement,
     pub(crate) figures: Arc<Figures>,
+    pub(crate) second_reads: Arc<SecondReads>,
+    pub(crate) traces: Traces,
+    runtime: Handle,
+    timeout: Duration,
     clock: Arc<dyn Clock>,
     last_stamp_us: AtomicI64,
 }
@@ -50,29 +63,56 @@ pub(crate) struct Statements {
     pub(crate) select: PreparedStatement,
     pub(crate) insert: PreparedStatement,
     pub(crate) delete: PreparedStatement,
+    /// Whether so many answers need no more than a quorum.
+    is_quorum: bool,
+}
+
+/// What a request asks for, besides its statement.
+#[derive(Clone, Copy)]
+pub(crate) struct Execution {
+    pub(crate) kind: Kind,
+    /// Whether it needs no more than a quorum: more answers tell nothing about the coordinator.
+    is_quorum: bool,
+    /// Whether the cluster is to trace it.
+    is_traced: bool,
+}
+
+impl Statements {
+    pub(crate) fn execution(&self, kind: Kind, is_traced: bool) -> Execution {
+        Execution { kind, is_quorum: self.is_quorum, is_traced }
+    }
 }
 
 impl Shared {
     pub(crate) async fn open(options: &Options, clock: &Arc<dyn Clock>) -> Result<Shared> {
-        let session = connect::connect(options).await?;
+        let figures = Figures::new(Arc::clone(clock), options.limits_adapt);
+        let session = connect::connect(options, &figures).await?;
         let schema = schema::open(&session, options).await?;
         let default_acks = acks(options.ack_count, schema.replica_count)?;
-        let figures = Figures::new(Arc::clone(clock));
+        let quorum = acks(None, schema.replica_count)?;
+        let second_reads = SecondReads::new(options.has_second_reads, Arc::clone(clock));
         let entity = format!("\"{}\".entity", options.keyspace);
         let prepare = async |text: String| -> Result<PreparedStatement> {
             let prepared = session.prepare(text).await;
             let mut statement = prepared.map_err(|error: PrepareError| {
-                errors::of_request(&ExecutionError::PrepareError(error))
+                errors::of_request(&ExecutionError::PrepareError(error), false)
             })?;
             // A time stamp goes with each write: repeating one changes nothing.
             statement.set_is_idempotent(true);
             statement.set_consistency(default_acks.consistency);
-            statement.set_history_listener(Arc::clone(&figures) as Arc<dyn HistoryListener>);
             Ok(statement)
         };
+        let mut select =
+            prepare(format!("SELECT value FROM {entity} WHERE bucket = ? AND key = ?")).await?;
+        if options.has_second_reads {
+            let policy = Arc::clone(&second_reads) as Arc<dyn SpeculativeExecutionPolicy>;
+            let profile = session.get_default_execution_profile_handle().pointee_to_builder();
+            let profile = profile.speculative_execution_policy(Some(policy)).build();
+            select.set_execution_profile_handle(Some(profile.into_handle()));
+        }
         let of_point = Statements {
-            select: prepare(format!("SELECT value FROM {entity} WHERE bucket = ? AND key = ?"))
-                .await?,
+            select,
+            is_quorum: true,
             insert: prepare(format!(
                 "INSERT INTO {entity} (bucket, key, value) VALUES (?, ?, ?) USING TIMESTAMP ? AND \
                  TTL ?"
@@ -87,6 +127,7 @@ impl Shared {
         for count in 1..=schema.replica_count {
             let consistency = acks(Some(count), schema.replica_count)?.consistency;
             let mut of_count = of_point.clone();
+            of_count.is_quorum = count <= quorum.count;
             for one in [&mut of_count.select, &mut of_count.insert, &mut of_count.delete] {
                 one.set_consistency(consistency);
             }
@@ -110,6 +151,10 @@ impl Shared {
             schema,
             default_acks,
             figures,
+            second_reads,
+            traces: Traces::new(),
+            runtime: Handle::current(),
+            timeout: options.timeout,
             clock: Arc::clone(clock),
             last_stamp_us: AtomicI64::new(0),
         })
@@ -121,20 +166,100 @@ impl Shared {
         found.ok_or_else(|| Error::invalid(format!("{count} nodes cannot answer")))
     }
 
+    /// Sends a request to one node, or to others after it.
     pub(crate) async fn execute(
-        &self,
+        self: &Arc<Shared>,
         statement: &PreparedStatement,
         values: impl SerializeRow,
+        execution: Execution,
+    ) -> (Result<QueryResult>, Course) {
+        let attempts =
+            Attempts::new(&self.figures, &self.second_reads, execution.kind, execution.is_quorum);
+        let slot = if execution.is_traced { self.traces.slot() } else { None };
+        let mut statement = statement.clone();
+        statement.set_history_listener(Arc::clone(&attempts) as Arc<dyn HistoryListener>);
+        statement.set_tracing(slot.is_some());
+        let result = self.session.execute_unpaged(&statement, values).await;
+        let mut course = attempts.course();
+        if let (Some(slot), Ok(done)) = (slot, &result) {
+            course.trace_id = done.tracing_id().map(|id| id.as_u128());
+            self.fetch_trace(course.trace_id, slot);
+        }
+        (result.map_err(|error| self.explain(&error, &attempts)), course)
+    }
+
+    /// As [`Shared::execute`], for records of a range that has begun: its client has half of a
+    /// response, so it waits for room instead of being refused.
+    pub(crate) async fn execute_begun(
+        self: &Arc<Shared>,
+        statement: &PreparedStatement,
+        values: impl SerializeRow + Clone,
+        execution: Execution,
     ) -> Result<QueryResult> {
-        let result = self.session.execute_unpaged(statement, values).await;
-        result.map_err(|error| errors::of_request(&error))
+        let waited = time::timeout(self.timeout, async {
+            loop {
+                let room = self.figures.room.notified();
+                let (result, _) = self.execute(statement, values.clone(), execution).await;
+                match result {
+                    Err(error) if error.kind() == ErrorKind::Overloaded => room.await,
+                    result => return result,
+                }
+            }
+        });
+        let too_long = |_| Error::new(ErrorKind::NoAnswer, "no node had room for a page in time");
+        waited.await.map_err(too_long)?
+    }
+
+    fn explain(&self, error: &ExecutionError, attempts: &Attempts) -> Error {
+        let is_unsent =
+            matches!(error, ExecutionError::EmptyPlan | ExecutionError::ConnectionPoolError(_))
+                && attempts.is_empty();
+        let state = self.session.get_cluster_state();
+        if is_unsent && state.get_nodes_info().iter().any(|node| node.is_connected()) {
+            let what =
+                "the nodes that store the record have as many requests as they can do in time";
+            return Error::new(ErrorKind::Overloaded, what);
+        }
+        errors::of_request(error, attempts.may_be_done())
+    }
+
+    /// Reads a trace, in the background.
+    fn fetch_trace(self: &Arc<Shared>, id: Option<u128>, slot: OwnedSemaphorePermit) {
+        let Some(id) = id else { return };
+        let shared = Arc::clone(self);
+        self.runtime.spawn(async move {
+            // Where the cluster does not give it in time, the slow request has its number alone.
+            if let Ok(info) = shared.session.get_tracing_info(&Uuid::from_u128(id)).await {
+                shared.traces.keep(id, info);
+            }
+            drop(slot);
+        });
     }
 
     /// The newest value of `key`, for a range, and the seconds that it has left.
-    pub(crate) async fn value_of(&self, bucket: i32, key: &[u8]) -> Result<Option<Lasting>> {
-        let rows = self.execute(&self.select_ttl, (bucket, key)).await?;
+    pub(crate) async fn value_of(
+        self: &Arc<Shared>,
+        bucket: i32,
+        key: &[u8],
+    ) -> Result<Option<Lasting>> {
+        let execution = self.statements(None)?.execution(Kind::Read, false);
+        let rows = self.execute_begun(&self.select_ttl, (bucket, key), execution).await?;
         let rows = rows.into_rows_result().map_err(unreadable)?;
         rows.maybe_first_row::<Lasting>().map_err(unreadable)
+    }
+
+    /// A page of a range; the first one of a range may be refused.
+    pub(crate) async fn rows(
+        self: &Arc<Shared>,
+        statement: &PreparedStatement,
+        values: impl SerializeRow + Clone,
+        is_first: bool,
+    ) -> Result<QueryResult> {
+        let execution = Execution { kind: Kind::Page, is_quorum: false, is_traced: false };
+        match is_first {
+            true => self.execute(statement, values, execution).await.0,
+            false => self.execute_begun(statement, values, execution).await,
+        }
     }
 
     /// The hash must never change: it says where a record is.
@@ -151,6 +276,13 @@ impl Shared {
         let before = self.last_stamp_us.fetch_update(set, fetch, |last| Some(next(last)));
         next(before.unwrap_or_else(|last| last))
     }
+}
+
+/// The value in the answer to a read of one record.
+pub(crate) fn value_in(result: QueryResult) -> Result<Option<Vec<u8>>> {
+    let rows = result.into_rows_result().map_err(unreadable)?;
+    let row = rows.maybe_first_row::<(Vec<u8>,)>().map_err(unreadable)?;
+    Ok(row.map(|(value,)| value))
 }
 
 pub(crate) fn unreadable(error: impl std::fmt::Display) -> Error {

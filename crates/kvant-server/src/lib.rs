@@ -57,5 +57,5 @@ pub use store::CassandraStore;
 pub use store::LevelDbStore;
 pub use store::{
     Backend, Capability, Completion, LocalStore, Lookup, LsmStore, MemoryStore, Pending, ReadTrace,
-    Records, RemoteStore, Store, Write, WriteHealth,
+    Records, RemoteAsk, RemoteCourse, RemoteStore, Store, Write, WriteHealth,
 };

@@ -182,6 +182,7 @@ impl Node {
              commitlog_directory: {dir}/commitlog\n\
              saved_caches_directory: {dir}/saved_caches\n\
              hints_directory: {dir}/hints\n\
+             hints_flush_period: 1000ms\n\
              cdc_raw_directory: {dir}/cdc_raw\n\
              commitlog_sync: periodic\n\
              commitlog_sync_period: 1000ms\n\

@@ -34,6 +34,8 @@ pub(crate) fn options() -> Options {
         ack_count: None,
         timeout: Duration::from_secs(10),
         connection_count: 1,
+        has_second_reads: false,
+        limits_adapt: true,
     }
 }
 

@@ -68,6 +68,13 @@ impl Lag {
         Some(refusal)
     }
 
+    /// Counts a request that other machines have no room for.
+    #[cold]
+    pub(crate) fn note_nodes_busy(&self, class: Class, now_ns: u64) -> Refusal {
+        self.refusals.add(class, Refusal::NodesBusy, 1, now_ns);
+        Refusal::NodesBusy
+    }
+
     fn begin_turn(&self, turn_ns: u64) {
         let last_lag_ns = self.turn_lag_ns.replace(0);
         let last_end_ns = self.turn_ns.replace(turn_ns) + last_lag_ns;

@@ -3,7 +3,7 @@
 //! A request that cannot be done in time is refused at once: the client can do something else, and
 //! the server does no work whose result comes too late. Two places decide: the queue in front of
 //! the workers ([`crate::work::pool`]), and each selector for the work that it does itself
-//! ([`Lag`]). Requests for status and health are always admitted.
+//! ([`Lag`]). An engine on other machines decides for each of them. Requests for status and health are always admitted.
 //!
 //! The place that refuses a request counts it in [`Refusals`]; the response does not count again.
 
@@ -57,6 +57,8 @@ named_enum! {
         /// It would have waited for too long, or has, while more requests came than the server can
         /// do.
         Overloaded = "overloaded",
+        /// The nodes of the cluster that would do it have no room.
+        NodesBusy = "nodes-busy",
         Stopping = "stopping",
     }
 }
@@ -76,6 +78,12 @@ impl Refusal {
                 "Too much to do",
                 "nothing was done: more is asked of the server than it can do, and the request would have waited too long; \
                  retry later, or send less",
+            ),
+            Refusal::NodesBusy => (
+                "overloaded",
+                "Nodes too busy",
+                "nothing was done: the nodes of the cluster that store the record have as many requests as they can do in \
+                 time; retry later, or send less",
             ),
             Refusal::Discarded => (
                 "discarded",

@@ -60,7 +60,8 @@ impl KnownRequests {
         if let Some(head) = head
             && let Some(key) = head.key_in(received)
         {
-            let query = Some(EntityQuery { key: Key::from(key), ttl_ms: None, replicas: None });
+            let key = Key::from(key);
+            let query = Some(EntityQuery { key, ttl_ms: None, replicas: None, is_traced: false });
             return Some(FastRequest {
                 method,
                 route: Route::Entity,

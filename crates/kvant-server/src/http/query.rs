@@ -5,6 +5,7 @@
 
 use super::{Operation, Problem};
 use crate::key::Key;
+use crate::store::RemoteAsk;
 use kvant_base::{duration, limits};
 use std::time::Duration;
 
@@ -14,6 +15,8 @@ pub(crate) struct EntityQuery {
     /// Only read from `PUT`.
     pub(crate) ttl_ms: Option<u64>,
     pub(crate) replicas: Option<Replicas>,
+    /// Whether a cluster is to trace the request.
+    pub(crate) is_traced: bool,
 }
 
 /// `ack=A&from=F`, or `replicas=A/F`: the request succeeds when `ack_count` of `from_count` nodes
@@ -25,9 +28,10 @@ pub(crate) struct Replicas {
 }
 
 impl EntityQuery {
-    /// The answers to wait for, if the request says.
-    pub(crate) fn ack_count(&self) -> Option<u32> {
-        self.replicas.map(|replicas| replicas.ack_count)
+    /// What it asks of an engine on other machines.
+    pub(crate) fn remote_ask(&self) -> RemoteAsk {
+        let ack_count = self.replicas.map(|replicas| replicas.ack_count);
+        RemoteAsk { ack_count, is_traced: self.is_traced }
     }
 
     /// Checks the parameters of replication, in an engine that stores each record `count` times.
@@ -52,6 +56,7 @@ pub(crate) struct RangeQuery {
 /// Reads the query of an entity request; `ttl` counts only when `with_ttl`.
 pub(crate) fn entity(query: Option<&str>, with_ttl: bool) -> Result<EntityQuery, Problem> {
     let (mut key, mut ttl, mut ack, mut from, mut replicas) = (None, None, None, None, None);
+    let mut trace = None;
     for (name, value) in parameters(query) {
         match name {
             "id" => set(&mut key, "id", value)?,
@@ -59,6 +64,7 @@ pub(crate) fn entity(query: Option<&str>, with_ttl: bool) -> Result<EntityQuery,
             "ack" => set(&mut ack, "ack", value)?,
             "from" => set(&mut from, "from", value)?,
             "replicas" => set(&mut replicas, "replicas", value)?,
+            "trace" => set(&mut trace, "trace", value)?,
             _ => {}
         }
     }
@@ -68,7 +74,8 @@ pub(crate) fn entity(query: Option<&str>, with_ttl: bool) -> Result<EntityQuery,
         (None, None, None) => None,
         _ => replicas_of(ack, from, replicas)?,
     };
-    Ok(EntityQuery { key, ttl_ms, replicas })
+    let is_traced = trace.map(is_traced).transpose()?.unwrap_or(false);
+    Ok(EntityQuery { key, ttl_ms, replicas, is_traced })
 }
 
 pub(crate) fn range(query: Option<&str>) -> Result<RangeQuery, Problem> {
@@ -230,6 +237,14 @@ fn ttl_ms(text: &str) -> Result<u64, Problem> {
     match digits(text) {
         Some(seconds @ 1..=limits::TTL_SECONDS_MAX) => Ok(seconds * 1000),
         _ => Err(bad_parameter("ttl", text, "a whole number of seconds within 1 and 315360000")),
+    }
+}
+
+fn is_traced(text: &str) -> Result<bool, Problem> {
+    match text {
+        "1" => Ok(true),
+        "0" => Ok(false),
+        _ => Err(bad_parameter("trace", text, "0 or 1")),
     }
 }
 

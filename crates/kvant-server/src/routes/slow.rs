@@ -6,6 +6,7 @@ use super::server_state::ServerState;
 use crate::conn::RequestStep;
 use crate::http::response::JSON;
 use crate::http::{Exchange, query};
+use crate::store::{Backend, RemoteCourse, RemoteStore};
 use crate::timing::{
     self, EventFields, KeyStart, Phase, SLOW_COUNT_MAX, SLOW_SPAN_NS, Stamps, Trace, WallTime,
     as_us,
@@ -15,6 +16,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use kvant_base::Event;
 use serde::Serialize;
 use std::cmp::Reverse;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Events shown with one request: those with the longest overlap.
@@ -34,12 +36,22 @@ pub(super) fn start(server: &Arc<ServerState>, mut exchange: Exchange) -> Reques
         let first_ns = slowest.iter().map(|trace| trace.stamps.arrival_ns).min();
         let events = first_ns
             .map_or_else(Vec::new, |first_ns| server.events.overlapping(first_ns, wall.now_ns()));
-        rows(&slowest, &events, &wall)
+        let remote = match server.lifecycle.store() {
+            Some(Backend::Remote(store)) => Some(&**store),
+            _ => None,
+        };
+        rows(&slowest, &events, &wall, remote)
     })
 }
 
-fn rows(slowest: &[Trace], events: &[Arc<Event>], wall: &WallTime) -> serde_json::Result<Vec<u8>> {
-    let rows: Vec<SlowRequest<'_>> = slowest.iter().map(|trace| row(trace, events, wall)).collect();
+fn rows(
+    slowest: &[Trace],
+    events: &[Arc<Event>],
+    wall: &WallTime,
+    remote: Option<&dyn RemoteStore>,
+) -> serde_json::Result<Vec<u8>> {
+    let row = |trace| row(trace, events, wall, remote);
+    let rows: Vec<SlowRequest<'_>> = slowest.iter().map(row).collect();
     serde_json::to_vec(&rows)
 }
 
@@ -63,6 +75,9 @@ struct SlowRequest<'a> {
     received_bytes: u64,
     sent_bytes: u64,
     stall: Option<&'static str>,
+    /// Of a request to other machines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<ClusterCourse>,
     events: Vec<Overlap<'a>>,
     /// Further events that overlap it.
     events_omitted: usize,
@@ -77,6 +92,20 @@ struct PhaseTimes {
     answer_us: f64,
 }
 
+/// What a request did at other machines.
+#[derive(Serialize)]
+struct ClusterCourse {
+    /// Its coordinator.
+    node: SocketAddr,
+    attempts: u32,
+    second_read_won: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace_id: Option<String>,
+    /// `None`: the cluster has not given it, or it is too long ago.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<serde_json::Value>,
+}
+
 /// An event that overlaps a request.
 #[derive(Serialize)]
 struct Overlap<'a> {
@@ -88,7 +117,12 @@ struct Overlap<'a> {
     fields: EventFields<'a>,
 }
 
-fn row<'a>(trace: &'a Trace, events: &'a [Arc<Event>], wall: &WallTime) -> SlowRequest<'a> {
+fn row<'a>(
+    trace: &'a Trace,
+    events: &'a [Arc<Event>],
+    wall: &WallTime,
+    remote: Option<&dyn RemoteStore>,
+) -> SlowRequest<'a> {
     let stamps = &trace.stamps;
     let phase_us = |phase| as_us(stamps.phase_ns(phase));
     let (key, key_base64) = key_texts(&trace.key);
@@ -128,8 +162,24 @@ fn row<'a>(trace: &'a Trace, events: &'a [Arc<Event>], wall: &WallTime) -> SlowR
         received_bytes: trace.received_bytes,
         sent_bytes: trace.sent_bytes,
         stall: trace.stall,
+        cluster: trace.remote.node.map(|node| cluster(node, &trace.remote, remote)),
         events: overlapping.into_iter().map(|event| overlap(event, stamps)).collect(),
         events_omitted,
+    }
+}
+
+fn cluster(
+    node: SocketAddr,
+    course: &RemoteCourse,
+    store: Option<&dyn RemoteStore>,
+) -> ClusterCourse {
+    let trace_of = |id| store.and_then(|store| store.trace_json(id));
+    ClusterCourse {
+        node,
+        attempts: course.attempt_count,
+        second_read_won: course.second_read_won,
+        trace_id: course.trace_id.map(|id| format!("{id:032x}")),
+        trace: course.trace_id.and_then(trace_of),
     }
 }
 

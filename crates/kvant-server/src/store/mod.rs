@@ -13,6 +13,7 @@ use bytes::Bytes;
 use kvant_base::tag::Activity;
 use kvant_base::{Error, ErrorKind, Result, named_enum};
 use std::future::{self, Future};
+use std::net::SocketAddr;
 use std::ops::Deref;
 use std::path::Path;
 use std::pin::Pin;
@@ -150,7 +151,31 @@ pub struct ReadTrace {
 }
 
 /// What a remote store is asked for.
-pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// How a request to a remote store is to be done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RemoteAsk {
+    /// Nodes that have to answer; `None`: the engine's default.
+    pub ack_count: Option<u32>,
+    /// Whether the other machines are to trace it.
+    pub is_traced: bool,
+}
+
+/// How a request to a remote store has gone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RemoteCourse {
+    /// The node that has answered, or was asked last.
+    pub node: Option<SocketAddr>,
+    /// How often the request was sent.
+    pub attempt_count: u32,
+    /// Whether a second read was answered before the first.
+    pub second_read_won: bool,
+    /// From the beginning until that node was asked.
+    pub before_ns: u64,
+    /// The number of its trace: [`RemoteStore::trace_json`].
+    pub trace_id: Option<u128>,
+}
 
 /// Whether writes succeed.
 #[derive(Clone, Debug)]
@@ -182,7 +207,7 @@ pub trait Records: Send {
     }
 
     /// Fetches the next records.
-    fn fetch(&mut self) -> Pending<'_, ()> {
+    fn fetch(&mut self) -> Pending<'_, Result<()>> {
         Box::pin(future::ready(Ok(())))
     }
 }
@@ -257,20 +282,25 @@ pub trait RemoteStore: Store {
     /// The nodes that can be reached and the consistency of requests: `cluster` in `/health`.
     fn health_json(&self) -> serde_json::Value;
 
-    /// The newest value of `key` on `ack_count` of the nodes that store it; `None`: the engine's
-    /// default.
+    /// The newest value of `key`.
     ///
     /// # Errors
-    /// `ErrorKind::TooFewReplicas`, `NoAnswer`, `Away`.
-    fn get(&self, key: &[u8], ack_count: Option<u32>) -> Pending<'static, Option<Bytes>>;
+    /// `ErrorKind::TooFewReplicas`, `NoAnswer`, `Away`, `Overloaded`.
+    fn get(
+        &self,
+        key: &[u8],
+        ask: RemoteAsk,
+    ) -> Pending<'static, (Result<Option<Bytes>>, RemoteCourse)>;
 
-    /// Resolves when `ack_count` of the nodes that store the record have the write; `None`: the
-    /// engine's default.
+    /// Resolves when enough of the nodes that store the record have the write.
     ///
     /// # Errors
     /// As [`RemoteStore::get`]. After `TooFewReplicas` and `NoAnswer` the write may be there
     /// nevertheless, or appear later.
-    fn write(&self, write: &Write, ack_count: Option<u32>) -> Pending<'static, ()>;
+    fn write(&self, write: &Write, ask: RemoteAsk) -> Pending<'static, (Result<()>, RemoteCourse)>;
+
+    /// A trace of the other machines, if it is one of the last: `cluster_trace` in `/v0/slow`.
+    fn trace_json(&self, id: u128) -> Option<serde_json::Value>;
 }
 
 /// What engines of both kinds have.

@@ -2,7 +2,7 @@
 //! the last minute. `docs/latency.md` explains them.
 //!
 //! Memory of a selector, for each of the 7 operations that occurred: 48 KiB of histograms, at most
-//! 37 KiB of slow requests.
+//! 64 KiB of slow requests.
 
 mod growth;
 mod histogram;

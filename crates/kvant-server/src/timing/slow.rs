@@ -7,7 +7,8 @@
 //! them.
 //!
 //! Invariants:
-//! 1. A window holds the slowest requests whose response was sent during it, as many as fit.
+//! 1. A window holds the slowest requests whose response was sent during it, as many as fit. Those
+//!    that other machines have traced count as the slowest of all: a client asked to see them.
 //! 2. `keep_from_ns` and `second_end_ns` are those of the newest window and second; only the
 //!    selector changes them, and only under the lock.
 //!
@@ -69,8 +70,7 @@ impl Default for SlowRequests {
 impl SlowRequests {
     #[inline]
     pub(super) fn offer(&self, trace: &Trace) {
-        let is_quick =
-            trace.stamps.phase_ns(Phase::Total) < self.keep_from_ns.load(Ordering::Relaxed);
+        let is_quick = rank_ns(trace) < self.keep_from_ns.load(Ordering::Relaxed);
         if is_quick && trace.stamps.written_ns < self.second_end_ns.load(Ordering::Relaxed) {
             return;
         }
@@ -135,7 +135,7 @@ impl Kept {
 
 impl<const COUNT_MAX: usize> Slowest<COUNT_MAX> {
     fn offer(&mut self, trace: &Trace) {
-        if trace.stamps.phase_ns(Phase::Total) < self.keep_from_ns() {
+        if rank_ns(trace) < self.keep_from_ns() {
             return;
         }
         if self.0.len() == COUNT_MAX {
@@ -147,13 +147,20 @@ impl<const COUNT_MAX: usize> Slowest<COUNT_MAX> {
 
     /// Quicker requests are not kept.
     fn keep_from_ns(&self) -> u64 {
-        if self.0.len() == COUNT_MAX { self.quickest().1 + 1 } else { 0 }
+        if self.0.len() == COUNT_MAX { self.quickest().1.saturating_add(1) } else { 0 }
     }
 
-    /// The index and the time of the quickest, of at least one.
+    /// The index and the rank of the quickest, of at least one.
     fn quickest(&self) -> (usize, u64) {
-        let totals = self.0.iter().map(|trace| trace.stamps.phase_ns(Phase::Total));
-        totals.enumerate().min_by_key(|&(_, total_ns)| total_ns).unwrap_or((0, 0))
+        let ranks = self.0.iter().map(rank_ns);
+        ranks.enumerate().min_by_key(|&(_, rank_ns)| rank_ns).unwrap_or((0, 0))
+    }
+}
+
+fn rank_ns(trace: &Trace) -> u64 {
+    match trace.remote.trace_id {
+        Some(_) => u64::MAX,
+        None => trace.stamps.phase_ns(Phase::Total),
     }
 }
 

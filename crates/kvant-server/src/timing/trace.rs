@@ -1,7 +1,7 @@
 //! The stages of one request, and its storage work.
 
 use crate::http::Operation;
-use crate::store::ReadTrace;
+use crate::store::{ReadTrace, RemoteCourse};
 use http::StatusCode;
 use kvant_base::named_enum;
 
@@ -60,6 +60,7 @@ pub(crate) struct StorageWork {
     pub(crate) read: ReadTrace,
     /// The stall that a write waited for.
     pub(crate) stall: Option<&'static str>,
+    pub(crate) remote: RemoteCourse,
 }
 
 impl StorageWork {
@@ -72,6 +73,13 @@ impl StorageWork {
             done_ns: now_ns,
             ..StorageWork::default()
         }
+    }
+
+    /// Work of other machines, that was requested at `queued_ns` and ended at `done_ns`.
+    pub(crate) fn of_remote(queued_ns: u64, remote: RemoteCourse, done_ns: u64) -> StorageWork {
+        // Until the right node was asked, nothing was done.
+        let started_ns = (queued_ns + remote.before_ns).min(done_ns);
+        StorageWork { queued_ns, started_ns, done_ns, remote, ..StorageWork::default() }
     }
 
     /// Work that was requested at `queued_ns` and given up at `now_ns`.
@@ -120,6 +128,7 @@ pub(crate) struct Trace {
     pub(crate) key: KeyStart,
     pub(crate) read: ReadTrace,
     pub(crate) stall: Option<&'static str>,
+    pub(crate) remote: RemoteCourse,
     /// Bytes on the connection, with heads and framing.
     pub(crate) received_bytes: u64,
     pub(crate) sent_bytes: u64,
@@ -161,5 +170,6 @@ impl Trace {
         self.stamps.done_ns = work.done_ns;
         self.read = work.read;
         self.stall = work.stall;
+        self.remote = work.remote;
     }
 }

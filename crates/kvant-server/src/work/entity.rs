@@ -8,10 +8,11 @@ use super::batcher::Writing;
 use super::failure::Failure;
 use super::pool::{GetRequest, Later};
 use super::storage::{BLOCK_BYTES_UNCOUNTED, Reading, Storage};
+use crate::admission::Class;
 use crate::http::query::EntityQuery;
 use crate::key::Key;
 use crate::memory::{Held, SMALL_BYTES};
-use crate::store::{Backend, LocalStore, Lookup, Pending, Write};
+use crate::store::{Backend, LocalStore, Lookup, Pending, RemoteAsk, RemoteCourse, Write};
 use crate::timing::StorageWork;
 use bytes::Bytes;
 use kvant_base::tag::{self, Activity, Stage};
@@ -83,7 +84,7 @@ pub(crate) fn get(
     let store = match store {
         Backend::Local(store) => store,
         Backend::Remote(store) => {
-            let value = store.get(&query.key, query.ack_count());
+            let value = store.get(&query.key, query.remote_ask());
             return EntityWork::Later(Box::pin(fetch(Rc::clone(storage), value, now_ns)));
         }
     };
@@ -108,9 +109,9 @@ pub(crate) fn put(
     value: Bytes,
     now_ns: u64,
 ) -> EntityWork {
-    let ack_count = query.ack_count();
+    let ask = query.remote_ask();
     let write = Write::new(query.key, Some(value), query.ttl_ms);
-    begin_write(storage, store, write, ack_count, WriteKind::Put, now_ns)
+    begin_write(storage, store, write, ask, WriteKind::Put, now_ns)
 }
 
 #[inline]
@@ -120,9 +121,9 @@ pub(crate) fn delete(
     query: EntityQuery,
     now_ns: u64,
 ) -> EntityWork {
-    let ack_count = query.ack_count();
+    let ask = query.remote_ask();
     let write = Write::new(query.key, None, None);
-    begin_write(storage, store, write, ack_count, WriteKind::Delete, now_ns)
+    begin_write(storage, store, write, ask, WriteKind::Delete, now_ns)
 }
 
 #[inline]
@@ -130,14 +131,14 @@ fn begin_write(
     storage: &Rc<Storage>,
     store: &Backend,
     write: Write,
-    ack_count: Option<u32>,
+    ask: RemoteAsk,
     kind: WriteKind,
     now_ns: u64,
 ) -> EntityWork {
     match store {
         Backend::Local(_) => EntityWork::Write(storage.batcher.append(write, now_ns), kind),
         Backend::Remote(store) => {
-            let written = store.write(&write, ack_count);
+            let written = store.write(&write, ask);
             EntityWork::Later(Box::pin(finish_write(Rc::clone(storage), written, kind, now_ns)))
         }
     }
@@ -146,27 +147,34 @@ fn begin_write(
 /// Waits for a write on other machines.
 async fn finish_write(
     storage: Rc<Storage>,
-    written: Pending<'static, ()>,
+    written: Pending<'static, (kvant_base::Result<()>, RemoteCourse)>,
     kind: WriteKind,
     begun_ns: u64,
 ) -> (EntityOutcome, StorageWork) {
-    let outcome = match (written.await, kind) {
+    let (result, course) = written.await;
+    let done_ns = storage.meter.now_ns();
+    let outcome = match (result, kind) {
         (Ok(()), WriteKind::Put) => EntityOutcome::Stored,
         (Ok(()), WriteKind::Delete) => EntityOutcome::Deleted,
-        (Err(error), _) => EntityOutcome::Failed(error.into()),
+        (Err(error), _) => {
+            EntityOutcome::Failed(storage.failure_of_remote(error, Class::Write, done_ns))
+        }
     };
-    let work = StorageWork { done_ns: storage.meter.now_ns(), ..StorageWork::at(begun_ns) };
-    (outcome, work)
+    (outcome, StorageWork::of_remote(begun_ns, course, done_ns))
 }
 
 /// Waits for a value from other machines. Its memory is reserved when its length is known.
 async fn fetch(
     storage: Rc<Storage>,
-    value: Pending<'static, Option<Bytes>>,
+    value: Pending<'static, (kvant_base::Result<Option<Bytes>>, RemoteCourse)>,
     begun_ns: u64,
 ) -> (EntityOutcome, StorageWork) {
-    let found = value.await.map(Lookup::Known).map_err(Failure::from);
-    let work = StorageWork { done_ns: storage.meter.now_ns(), ..StorageWork::at(begun_ns) };
+    let (result, course) = value.await;
+    let done_ns = storage.meter.now_ns();
+    let found = result
+        .map(Lookup::Known)
+        .map_err(|error| storage.failure_of_remote(error, Class::Read, done_ns));
+    let work = StorageWork::of_remote(begun_ns, course, done_ns);
     let outcome = match outcome_of(&storage, found.clone(), None) {
         Ok(outcome) => outcome,
         Err(bytes) => {

@@ -27,7 +27,7 @@ use crate::memory::RequestMemory;
 use crate::store::{Backend, LocalStore, Lookup, RemoteStore, Store, Write};
 use crate::timing::{Meter, StorageWork};
 use crate::turns::ReadBudget;
-use kvant_base::{ErrorKind, Level, Log, Result};
+use kvant_base::{Error, ErrorKind, Level, Log, Result};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -185,12 +185,21 @@ impl Storage {
             Err(error) => {
                 let work =
                     StorageWork { done_ns: self.meter.now_ns(), ..StorageWork::at(begun_ns) };
-                Piece { reader, result: Err(error.into()), work }
+                let failure = self.failure_of_remote(error, Class::Range, work.done_ns);
+                Piece { reader, result: Err(failure), work }
             }
         };
         // Fetching is work, not waiting.
         piece.work.started_ns = begun_ns;
         piece
+    }
+
+    /// A request that other machines have no room for is refused, as by this one.
+    pub(super) fn failure_of_remote(&self, error: Error, class: Class, now_ns: u64) -> Failure {
+        match error.kind() {
+            ErrorKind::Overloaded => Failure::Refused(self.lag.note_nodes_busy(class, now_ns)),
+            _ => Failure::Storage(error),
+        }
     }
 
     fn read_piece_here(

@@ -125,6 +125,8 @@ fn cassandra() -> Engine {
         ack_count: None,
         timeout: Duration::from_secs(10),
         connection_count: 1,
+        has_second_reads: true,
+        limits_adapt: true,
     };
     let log: Arc<dyn kvant_base::Log> = events.clone();
     let cluster = Cluster::open(&options, env.clock, &log, &|error| panic!("{error}")).unwrap();

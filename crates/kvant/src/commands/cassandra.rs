@@ -9,19 +9,25 @@ use kvant_server::{Backend, CassandraStore};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Connects with the cluster, however long that takes.
+/// Connects with the cluster, however long that takes. `limits_adapt`: whether requests in flight
+/// at a node are limited by what they cost.
 pub(super) fn open(
     settings: &ClusterSettings,
+    limits_adapt: bool,
     env: Env,
     log: &Arc<dyn Log>,
     waiting: &dyn Fn(&Error),
 ) -> Result<Backend> {
-    let options = options(&env, settings)?;
+    let options = options(&env, settings, limits_adapt)?;
     let cluster = Cluster::open(&options, env.clock, log, waiting)?;
     Ok(Backend::Remote(Arc::new(CassandraStore::new(cluster))))
 }
 
-pub(super) fn options(env: &Env, settings: &ClusterSettings) -> Result<Options> {
+pub(super) fn options(
+    env: &Env,
+    settings: &ClusterSettings,
+    limits_adapt: bool,
+) -> Result<Options> {
     let credentials = match (&settings.user, &settings.password_file) {
         (Some(user), Some(path)) => Some((user.clone(), first_line(env, path)?)),
         _ => None,
@@ -38,6 +44,8 @@ pub(super) fn options(env: &Env, settings: &ClusterSettings) -> Result<Options> 
         ack_count: settings.ack_count,
         timeout: settings.timeout,
         connection_count: settings.connection_count,
+        has_second_reads: settings.has_second_reads,
+        limits_adapt,
     })
 }
 

@@ -14,6 +14,8 @@ use kvant_base::log::{Level, Log};
 use kvant_base::{Error, ErrorKind, Events, MemoryBudget, duration};
 use kvant_engine::{Db, Options, RecoveryProgress, Resources, tools};
 use kvant_env::{Env, freed_memory};
+#[cfg(feature = "cassandra")]
+use kvant_server::Overload;
 use kvant_server::{Backend, LsmStore, MemoryStore, Server};
 use std::fmt::Display;
 use std::io;
@@ -96,7 +98,9 @@ fn open_store(
         Engine::Memory => Ok(Backend::Local(Arc::new(MemoryStore::new(resources.memory)))),
         #[cfg(feature = "cassandra")]
         Engine::Cassandra => {
-            super::cassandra::open(&settings.cluster, env, &resources.log, waits_for_cluster)
+            let limits_adapt = settings.server.overload == Overload::Adaptive;
+            let (cluster, log) = (&settings.cluster, &resources.log);
+            super::cassandra::open(cluster, limits_adapt, env, log, waits_for_cluster)
         }
         #[cfg(not(feature = "cassandra"))]
         Engine::Cassandra => {

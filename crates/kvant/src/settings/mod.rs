@@ -64,6 +64,7 @@ pub(crate) struct ClusterSettings {
     pub(crate) ack_count: Option<u32>,
     pub(crate) timeout: Duration,
     pub(crate) connection_count: usize,
+    pub(crate) has_second_reads: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

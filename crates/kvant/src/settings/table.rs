@@ -440,7 +440,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "cluster-timeout",
         kind: Kind::Duration,
-        default: DefaultValue::Text("5s"),
+        default: DefaultValue::Text("8s"),
         help: "Longest time of a request to the cluster with all its attempts; then it gets 504",
         cost: "Shorter than the cluster's own limits, it hides how many nodes have answered",
         apply: |s, text| kind::positive_duration(text).map(|wait| s.cluster.timeout = wait),
@@ -453,6 +453,15 @@ pub(crate) static SETTINGS: &[Setting] = &[
         cost: "A connection carries thousands of requests at a time; more of them use more \
                 processors of the nodes",
         apply: |s, text| kind::count(text, 128).map(|count| s.cluster.connection_count = count),
+    },
+    Setting {
+        name: "cluster-second-reads",
+        kind: Kind::Switch,
+        default: DefaultValue::Text("false"),
+        help: "Send a read of a record to a second node too when it has no answer after the time \
+                in which 99 of 100 have one; the first answer counts",
+        cost: "The cluster has up to 5 per cent more reads to do",
+        apply: |s, text| kind::switch(text).map(|on| s.cluster.has_second_reads = on),
     },
     Setting {
         name: "log-format",

@@ -11,6 +11,8 @@ mod cluster;
 mod cluster_away;
 #[cfg(feature = "cassandra")]
 mod cluster_copy;
+#[cfg(feature = "cassandra")]
+mod cluster_faults;
 mod connection;
 mod copy;
 mod damage;

@@ -177,7 +177,8 @@ impl Process {
             .args(["serve", "--listen", "127.0.0.1:0", "--data"])
             .arg(data)
             // A stall of the machine is no overload.
-            .args(["--queue-wait-max", "60s", "--overload", "reject"])
+            .args(["--queue-wait-max", "60s"])
+            .args(["--overload", "reject"].iter().filter(|_| !args.contains(&"--overload")))
             // The Host header of the clients of these tests.
             .args(["--allowed-hosts", "x"])
             .args(args)

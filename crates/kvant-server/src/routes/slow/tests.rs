@@ -36,13 +36,14 @@ fn trace(key: &[u8]) -> Trace {
             block_read_bytes: 4096,
         },
         stall: Some("l0_tables"),
+        remote: RemoteCourse::default(),
         received_bytes: 70,
         sent_bytes: 250,
     }
 }
 
 fn shown(slowest: &[Trace], events: &[Arc<Event>]) -> Value {
-    serde_json::from_slice(&rows(slowest, events, &wall()).unwrap()).unwrap()
+    serde_json::from_slice(&rows(slowest, events, &wall(), None).unwrap()).unwrap()
 }
 
 fn key_members(key: &[u8]) -> (Value, Value, Value) {

@@ -1,0 +1,30 @@
+use super::of_request;
+use kvant_base::ErrorKind;
+use scylla::errors::{DbError, ExecutionError, RequestAttemptError};
+use scylla::statement::Consistency;
+
+fn unavailable() -> ExecutionError {
+    let error = DbError::Unavailable { consistency: Consistency::Quorum, required: 2, alive: 1 };
+    ExecutionError::LastAttemptError(RequestAttemptError::DbError(error, String::new()))
+}
+
+#[test]
+fn a_request_that_no_node_did_says_so() {
+    let error = of_request(&unavailable(), false);
+    assert_eq!(error.kind(), ErrorKind::TooFewReplicas { required: 2, received: 1 });
+    assert!(error.message().starts_with("nothing was done"), "{error}");
+    assert_eq!(of_request(&ExecutionError::EmptyPlan, false).kind(), ErrorKind::Away);
+}
+
+#[test]
+fn a_write_that_an_earlier_attempt_may_have_done_is_never_said_not_to_be_there() {
+    let error = of_request(&unavailable(), true);
+    assert_eq!(error.kind(), ErrorKind::TooFewReplicas { required: 2, received: 1 });
+    let full = ExecutionError::LastAttemptError(RequestAttemptError::UnableToAllocStreamId);
+    assert_eq!(of_request(&full, false).kind(), ErrorKind::Overloaded);
+    for error in [error, of_request(&full, true), of_request(&ExecutionError::EmptyPlan, true)] {
+        assert!(!error.message().contains("nothing was done"), "{error}");
+        assert!(error.message().contains("may be there or not"), "{error}");
+        assert!(!matches!(error.kind(), ErrorKind::Away | ErrorKind::Overloaded), "{error}");
+    }
+}

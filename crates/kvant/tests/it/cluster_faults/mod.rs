@@ -1,0 +1,190 @@
+//! Nodes of a real cluster are killed, paused and cut off while clients read and write by quorum,
+//! and come back: no acknowledged write is lost, requests fail for no longer than it takes to find
+//! out, and what a node has missed it has afterwards.
+//!
+//! `cargo xtask torture cluster` starts the nodes, in a network of their own.
+
+mod clients;
+mod history;
+mod nodes;
+
+use crate::clients::{number, seed};
+use crate::connection::Connection;
+use crate::kvant_command::TempDir;
+use crate::server_process::TestServer;
+use clients::{Course, KEY_COUNT, Request, Seen, histories, key, number_in};
+use history::{KeyHistory, Time};
+use kvant_env::rng::Rng;
+use nodes::{Fault, Node, read_alone, wait_for_hints, wait_until};
+use std::net::SocketAddr;
+use std::time::Duration;
+use twox_hash::XxHash3_64;
+
+const FAULTS_DEFAULT: u64 = 3;
+const BUCKET_COUNT: u64 = 16;
+/// From the beginning of a fault, or of its end, no request by quorum fails after this time. Two
+/// seconds and one to see that a node is away, two for what the nodes themselves wait for a write,
+/// five for a read, and what a busy machine adds.
+const DETECTION_MAX: Duration = Duration::from_secs(10);
+
+#[test]
+#[ignore = "needs three nodes: cargo xtask torture cluster"]
+fn faults_of_single_nodes_lose_nothing() {
+    let mut rng = Rng::new(seed("cluster_faults"));
+    let fault_count = number("KVANT_CLUSTER_FAULTS").unwrap_or(FAULTS_DEFAULT);
+    let nodes = Node::all();
+    let dir = TempDir::new();
+    let keyspace = format!("faults_{}", std::process::id());
+    let server = serve(dir.path(), &nodes, &keyspace);
+    let course = Course::new();
+    let mut all_seen = Vec::new();
+    for (fault, index) in nodes::plan(&mut rng, fault_count) {
+        let node = &nodes[index as usize];
+        println!("node {} is {fault:?}", node.number);
+        let client_seed = rng.next_u64();
+        let (seen, moments) = course
+            .run(server.addr(), client_seed, || round(&course, &server, node, fault, &mut rng));
+        report(&seen, &moments);
+        all_seen.extend(seen);
+        let histories = histories(&all_seen);
+        for (number, history) in histories.iter().enumerate() {
+            let found = history.contradictions();
+            assert!(found.is_empty(), "{}: {found:?}", key(number as u64));
+        }
+        wait_for_hints(&nodes);
+        check_alone(&nodes, node, &keyspace, &histories);
+        wait_until("all nodes answer again", || put(server.addr(), "ack=3&from=3").0 == 201);
+    }
+    assert_eq!(server.stop().code, Some(0));
+}
+
+fn serve(dir: &std::path::Path, nodes: &[Node], keyspace: &str) -> TestServer {
+    let addresses: Vec<String> = nodes.iter().map(|node| node.addr().to_string()).collect();
+    let buckets = BUCKET_COUNT.to_string();
+    TestServer::start_with(
+        dir,
+        &[
+            "--engine",
+            "cassandra",
+            "--cluster-nodes",
+            &addresses.join(","),
+            "--cluster-keyspace",
+            keyspace,
+            "--cluster-replicas",
+            "3",
+            "--cluster-buckets",
+            &buckets,
+            "--overload",
+            "adaptive",
+        ],
+    )
+}
+
+struct Moments {
+    struck: Time,
+    healed: Time,
+}
+
+/// A fault at a random moment, and its end.
+fn round(
+    course: &Course,
+    server: &TestServer,
+    node: &Node,
+    fault: Fault,
+    rng: &mut Rng,
+) -> Moments {
+    let mut pause = |from_ms, to_ms| {
+        std::thread::sleep(Duration::from_millis(from_ms + rng.below(to_ms - from_ms)));
+    };
+    pause(2_000, 4_000);
+    let struck = course.now();
+    node.strike(fault);
+    // All three cannot answer. At first the nodes wait for the third; later they know.
+    let mut too_few = 0;
+    for _ in 0..3 {
+        let (status, body) = put(server.addr(), "ack=3&from=3");
+        assert_eq!(status, 504, "{body}");
+        let is_too_few = body.contains("\"not-enough-replicas\"");
+        assert!(is_too_few || body.contains("\"no-answer\""), "{body}");
+        if is_too_few {
+            assert!(body.contains("\"required\":3") && body.contains("\"received\":2"), "{body}");
+            too_few += 1;
+        }
+        let status_request = b"GET /v0/status HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        assert!(server.exchange(status_request).starts_with(b"HTTP/1.1 200 "));
+        pause(1_000, 4_000);
+    }
+    assert!(too_few > 0, "no response had the count of nodes");
+    pause(3_000, 8_000);
+    let healed = course.now();
+    node.heal(fault);
+    wait_until("all nodes answer again", || put(server.addr(), "replicas=3/3").0 == 201);
+    pause(2_000, 3_000);
+    Moments { struck, healed }
+}
+
+/// A write of its own key.
+fn put(addr: SocketAddr, replicas: &str) -> (u16, String) {
+    let mut connection = Connection::open(addr).expect("the server listens");
+    let request = format!(
+        "PUT /v0/entity?id=all-nodes&{replicas} HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n1"
+    );
+    connection.send(request.as_bytes()).expect("the server takes requests");
+    let response = connection.receive().expect("every request gets a response");
+    (response.status, String::from_utf8(response.body).expect("text"))
+}
+
+/// Prints how long requests failed or took, and checks it.
+fn report(seen: &[Seen], moments: &Moments) {
+    let requests = || seen.iter().flat_map(|seen| &seen.requests);
+    for (name, from, to) in [
+        ("before the fault", 0, moments.struck),
+        ("from the fault on", moments.struck, moments.healed),
+        ("from its end on", moments.healed, Time::MAX),
+    ] {
+        let during: Vec<&Request> =
+            requests().filter(|request| (from..to).contains(&request.end)).collect();
+        let failed = || during.iter().filter(|request| request.is_failed());
+        let failed_for = failed().map(|request| request.end - from).max().unwrap_or(0);
+        let longest = during.iter().map(|request| request.end - request.begin).max().unwrap_or(0);
+        let mut problems: Vec<&str> = failed().map(|request| kind(&request.problem)).collect();
+        problems.sort_unstable();
+        problems.dedup();
+        println!(
+            "  {name}: {} requests, the longest took {} ms; {} failed {problems:?}, the last after \
+             {} ms",
+            during.len(),
+            longest / 1_000_000,
+            failed().count(),
+            failed_for / 1_000_000
+        );
+        assert!(from == 0 || Duration::from_nanos(failed_for) <= DETECTION_MAX, "{name}");
+        assert!(Duration::from_nanos(longest) <= DETECTION_MAX, "{name}");
+        assert!(during.iter().any(|request| !request.is_failed()), "{name}: nothing was tested");
+    }
+}
+
+fn kind(problem: &str) -> &str {
+    problem.split("\"type\":\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or(problem)
+}
+
+/// Checks every record of a node that was away, with the others stopped.
+fn check_alone(nodes: &[Node], node: &Node, keyspace: &str, histories: &[KeyHistory]) {
+    let bucketed = |number| {
+        let key = key(number).into_bytes();
+        ((XxHash3_64::oneshot(&key) % BUCKET_COUNT) as i32, key)
+    };
+    let keys: Vec<(i32, Vec<u8>)> = (0..KEY_COUNT).map(bucketed).collect();
+    let found = read_alone(nodes, node, keyspace, &keys);
+    for ((number, history), value) in histories.iter().enumerate().zip(found) {
+        let value = value.as_deref().map(number_in);
+        assert!(
+            history.may_end_with(value),
+            "node {} has {value:?} for {}, whose last writes are {:?}",
+            node.number,
+            key(number as u64),
+            history.writes.iter().rev().take(5).collect::<Vec<_>>()
+        );
+    }
+    println!("  node {} has all {KEY_COUNT} records as they are", node.number);
+}
