@@ -25,20 +25,16 @@ pub(crate) fn command() -> Command {
     let login = Arg::new("login").long("login").action(ArgAction::SetTrue);
     let up = Command::new("up")
         .about("Start Apache Cassandra 5. Needs Maven and a JDK 17; 1.3 GiB of memory a node")
-        .arg(
-            nodes
-                .value_parser(range.clone())
-                .help("Nodes, on 127.0.0.1 and the addresses after it"),
-        )
+        .arg(nodes.value_parser(range).help("Nodes, on 127.0.0.1 and the addresses after it"))
         .arg(login.help("Require a user and a password: at first `cassandra`, `cassandra`"));
     Command::new("cluster")
         .about("Start or end a cluster of Apache Cassandra on this machine")
         .subcommand_required(true)
         .subcommand(up)
         .subcommand(
-            Command::new("start").about("Start a node of the cluster again that has ended").arg(
-                Arg::new("node").required(true).value_parser(range.clone()).help("Its number"),
-            ),
+            Command::new("start")
+                .about("Start a node of the cluster again that has ended")
+                .arg(Arg::new("node").required(true).value_parser(range).help("Its number")),
         )
         .subcommand(Command::new("down").about("End the nodes and remove their data"))
 }

@@ -3,18 +3,18 @@
 use crate::node::{self, cql, open, refusal, wait};
 use bytes::Bytes;
 use kvant_base::ErrorKind;
-use kvant_cassandra::Options;
+use kvant_cassandra::{Ask, Options};
 
 #[test]
 #[ignore = "needs a node: cargo xtask cluster-check"]
 fn a_keyspace_is_created_once_and_keeps_its_counts() {
     let options = node::options();
     let first = open(&options).unwrap();
-    wait(first.put(b"key", Bytes::from_static(b"value"), None, None)).unwrap();
+    wait(first.put(b"key", Bytes::from_static(b"value"), None, Ask::default())).0.unwrap();
     let unsaid = Options { replica_count: None, bucket_count: None, ..options.clone() };
     let second = open(&unsaid).unwrap();
     assert_eq!((second.replica_count(), second.bucket_count()), (1, 16));
-    assert_eq!(wait(second.get(b"key", None)).unwrap().as_deref(), Some(&b"value"[..]));
+    assert_eq!(wait(second.get(b"key", Ask::default())).0.unwrap().as_deref(), Some(&b"value"[..]));
     for (wrong, word) in [
         (Options { bucket_count: Some(32), ..options.clone() }, "buckets"),
         (Options { replica_count: Some(2), ..options.clone() }, "nodes for each record"),

@@ -2,7 +2,7 @@
 
 use crate::node::{self, open, wait};
 use bytes::Bytes;
-use kvant_cassandra::Cluster;
+use kvant_cassandra::{Ask, Cluster};
 use kvant_env::rng::Rng;
 use std::collections::BTreeMap;
 
@@ -52,11 +52,15 @@ fn ranges_have_the_records_of_a_sorted_map() {
         for number in 0..2_000 {
             let key = random_key(&mut rng);
             if rng.below(5) == 0 {
-                cluster.delete(&key, None).await.unwrap();
+                cluster.delete(&key, Ask::default()).await.0.unwrap();
                 map.remove(&key);
             } else {
                 let value = vec![b'v'; (number * 7) % 300];
-                cluster.put(&key, Bytes::from(value.clone()), None, None).await.unwrap();
+                cluster
+                    .put(&key, Bytes::from(value.clone()), None, Ask::default())
+                    .await
+                    .0
+                    .unwrap();
                 map.insert(key, value);
             }
         }
@@ -83,7 +87,11 @@ fn a_range_of_values_that_do_not_fit_into_its_memory_is_whole() {
     wait(async {
         for number in 0..60_u8 {
             let value = vec![number; 1 << 20];
-            cluster.put(&[number], Bytes::from(value.clone()), None, None).await.unwrap();
+            cluster
+                .put(&[number], Bytes::from(value.clone()), None, Ask::default())
+                .await
+                .0
+                .unwrap();
             map.insert(vec![number], value);
         }
         let found = read(&cluster, b"\0", None, u64::MAX).await;

@@ -3,6 +3,7 @@
 use crate::node::{self, open, wait};
 use bytes::Bytes;
 use kvant_base::ErrorKind;
+use kvant_cassandra::Ask;
 use std::time::{Duration, Instant};
 
 #[test]
@@ -12,16 +13,18 @@ fn the_last_write_that_was_accepted_wins_whatever_arrives_first() {
     wait(async {
         for round in 0..50 {
             // The first is sent last.
-            let first = cluster.put(b"key", Bytes::from(format!("old {round}")), None, None);
-            let last = cluster.put(b"key", Bytes::from(format!("new {round}")), None, None);
-            last.await.unwrap();
-            first.await.unwrap();
-            let found = cluster.get(b"key", None).await.unwrap();
+            let first =
+                cluster.put(b"key", Bytes::from(format!("old {round}")), None, Ask::default());
+            let last =
+                cluster.put(b"key", Bytes::from(format!("new {round}")), None, Ask::default());
+            last.await.0.unwrap();
+            first.await.0.unwrap();
+            let found = cluster.get(b"key", Ask::default()).await.0.unwrap();
             assert_eq!(found, Some(Bytes::from(format!("new {round}"))));
-            let put = cluster.put(b"key", Bytes::from_static(b"deleted"), None, None);
-            cluster.delete(b"key", None).await.unwrap();
-            put.await.unwrap();
-            assert_eq!(cluster.get(b"key", None).await.unwrap(), None);
+            let put = cluster.put(b"key", Bytes::from_static(b"deleted"), None, Ask::default());
+            cluster.delete(b"key", Ask::default()).await.0.unwrap();
+            put.await.0.unwrap();
+            assert_eq!(cluster.get(b"key", Ask::default()).await.0.unwrap(), None);
         }
     });
 }
@@ -36,8 +39,8 @@ fn a_value_lives_as_long_as_it_was_given_and_not_much_longer() {
             tokio::time::sleep(Duration::from_millis(240)).await;
             let begin = Instant::now();
             let value = Bytes::from_static(b"short-lived");
-            cluster.put(&[number], value, Some(1_000), None).await.unwrap();
-            while cluster.get(&[number], None).await.unwrap().is_some() {
+            cluster.put(&[number], value, Some(1_000), Ask::default()).await.0.unwrap();
+            while cluster.get(&[number], Ask::default()).await.0.unwrap().is_some() {
                 assert!(begin.elapsed() < Duration::from_millis(3_500), "{number} lives on");
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
@@ -51,8 +54,13 @@ fn a_value_lives_as_long_as_it_was_given_and_not_much_longer() {
 fn more_answers_than_nodes_are_an_error() {
     let cluster = open(&node::options()).unwrap();
     for ack_count in [0, 2] {
-        let error = wait(cluster.get(b"key", Some(ack_count))).unwrap_err();
+        let error = wait(cluster.get(b"key", Ask { ack_count: Some(ack_count), ..Ask::default() }))
+            .0
+            .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid);
     }
-    assert_eq!(wait(cluster.get(b"key", Some(1))).unwrap(), None);
+    assert_eq!(
+        wait(cluster.get(b"key", Ask { ack_count: Some(1), ..Ask::default() })).0.unwrap(),
+        None
+    );
 }
