@@ -3,7 +3,8 @@
 //! A request that cannot be done in time is refused at once: the client can do something else, and
 //! the server does no work whose result comes too late. Two places decide: the queue in front of
 //! the workers ([`crate::work::pool`]), and each selector for the work that it does itself
-//! ([`Lag`]). An engine on other machines decides for each of them. Requests for status and health are always admitted.
+//! ([`Lag`]). An engine on other machines decides for each of them. Requests for status and health
+//! are always admitted.
 //!
 //! The place that refuses a request counts it in [`Refusals`]; the response does not count again.
 

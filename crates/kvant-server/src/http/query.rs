@@ -5,7 +5,6 @@
 
 use super::{Operation, Problem};
 use crate::key::Key;
-use crate::store::RemoteAsk;
 use kvant_base::{duration, limits};
 use std::time::Duration;
 
@@ -28,10 +27,9 @@ pub(crate) struct Replicas {
 }
 
 impl EntityQuery {
-    /// What it asks of an engine on other machines.
-    pub(crate) fn remote_ask(&self) -> RemoteAsk {
-        let ack_count = self.replicas.map(|replicas| replicas.ack_count);
-        RemoteAsk { ack_count, is_traced: self.is_traced }
+    /// The answers to wait for, if the request says.
+    pub(crate) fn ack_count(&self) -> Option<u32> {
+        self.replicas.map(|replicas| replicas.ack_count)
     }
 
     /// Checks the parameters of replication, in an engine that stores each record `count` times.

@@ -84,7 +84,7 @@ pub(crate) fn get(
     let store = match store {
         Backend::Local(store) => store,
         Backend::Remote(store) => {
-            let value = store.get(&query.key, query.remote_ask());
+            let value = store.get(&query.key, remote_ask(&query));
             return EntityWork::Later(Box::pin(fetch(Rc::clone(storage), value, now_ns)));
         }
     };
@@ -109,7 +109,7 @@ pub(crate) fn put(
     value: Bytes,
     now_ns: u64,
 ) -> EntityWork {
-    let ask = query.remote_ask();
+    let ask = remote_ask(&query);
     let write = Write::new(query.key, Some(value), query.ttl_ms);
     begin_write(storage, store, write, ask, WriteKind::Put, now_ns)
 }
@@ -121,7 +121,7 @@ pub(crate) fn delete(
     query: EntityQuery,
     now_ns: u64,
 ) -> EntityWork {
-    let ask = query.remote_ask();
+    let ask = remote_ask(&query);
     let write = Write::new(query.key, None, None);
     begin_write(storage, store, write, ask, WriteKind::Delete, now_ns)
 }
@@ -142,6 +142,10 @@ fn begin_write(
             EntityWork::Later(Box::pin(finish_write(Rc::clone(storage), written, kind, now_ns)))
         }
     }
+}
+
+fn remote_ask(query: &EntityQuery) -> RemoteAsk {
+    RemoteAsk { ack_count: query.ack_count(), is_traced: query.is_traced }
 }
 
 /// Waits for a write on other machines.
