@@ -65,6 +65,7 @@ pub(crate) fn trace(written_ns: u64, rng: &mut Rng) -> Trace {
         stall: [None, Some("l0_tables"), Some("memtables")][rng.below(3) as usize],
         received_bytes: number(rng),
         sent_bytes: number(rng),
+        ..Trace::default()
     }
 }
 
