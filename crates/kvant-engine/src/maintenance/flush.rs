@@ -32,7 +32,7 @@ impl Maintenance {
             return prepared;
         }
         // A log for which there was no space is prepared after the flush, which frees one.
-        self.flush(&oldest)?;
+        self.flush(&oldest, prepared.is_ok())?;
         Ok(true)
     }
 
@@ -55,7 +55,7 @@ impl Maintenance {
         self.context.progressed.notify_all();
     }
 
-    fn flush(&self, sealed: &Arc<SealedMemtable>) -> Result<()> {
+    fn flush(&self, sealed: &Arc<SealedMemtable>, prepares_logs: bool) -> Result<()> {
         let memtable = &sealed.memtable;
         let Some(room) = self.admission.space.make_room(flush_bytes(memtable))? else {
             return Err(Error::new(ErrorKind::NoSpace, "no room for the table of a flush")
@@ -71,7 +71,7 @@ impl Maintenance {
             &self.flushes,
             0,
             fields,
-            || Ok((self.flush_to_table(sealed)?, memtable_bytes)),
+            || Ok((self.flush_to_table(sealed, prepares_logs)?, memtable_bytes)),
             |outputs| vec![("table_bytes", number(outputs.written_bytes))],
         )?;
         self.context.log.event(
@@ -91,7 +91,13 @@ impl Maintenance {
         Ok(())
     }
 
-    fn flush_to_table(&self, sealed: &Arc<SealedMemtable>) -> Result<Outputs> {
+    /// `prepares_logs`: writers may seal the next memtable before this one is flushed, and would
+    /// have to make a log themselves.
+    fn flush_to_table(
+        &self,
+        sealed: &Arc<SealedMemtable>,
+        mut prepares_logs: bool,
+    ) -> Result<Outputs> {
         let tree = &*self.tree;
         let merged = MergeIter::new(vec![Box::new(sealed.memtable.iter())]);
         let horizon = Horizon {
@@ -105,6 +111,8 @@ impl Maintenance {
         let mut kept = CompactionIter::new(PacedIter::new(merged, &mut passed), horizon)?;
         let outputs = tree.write_tables(&mut kept, 0, None, &mut |bytes| {
             self.admission.gate.earn(Work::Flush.ends(), bytes);
+            // The next step tries again after an error, and reports it.
+            prepares_logs = prepares_logs && self.log.env.prepare_log().is_ok();
             Ok(())
         })?;
         let mut versions = tree.versions.lock();
