@@ -15,6 +15,7 @@
 #![cfg_attr(not(test), deny(clippy::unused_result_ok, clippy::unwrap_used))]
 
 pub mod analyse;
+pub mod comparison;
 #[expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,

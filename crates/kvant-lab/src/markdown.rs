@@ -31,6 +31,7 @@ pub fn markdown(report: &Report, language: Language, old: Option<&str>) -> Strin
             .iter()
             .map(|(name, value)| vec![of(language, name).to_owned(), value.clone()]),
     );
+    page.sides(report);
     page.maxima(report);
     page.figures(report);
     page.comparisons(report);
@@ -221,6 +222,47 @@ impl Page {
              конец, в него не входит.",
         );
         self.line(&format!("\n{note}"));
+    }
+
+    fn sides(&mut self, report: &Report) {
+        let Some(sides) = &report.sides else { return };
+        self.heading("Two sides", "Две стороны");
+        self.line(&format!("A: `{}`, B: `{}`\n", sides.a, sides.b));
+        let interval = |interval: Option<(f64, f64)>| {
+            interval.map_or("-".into(), |(low, high)| format!("{low:.3} .. {high:.3}"))
+        };
+        let ratio = |ratio: Option<f64>| ratio.map_or("-".into(), |ratio| format!("{ratio:.3}"));
+        if !sides.assertions.is_empty() {
+            self.table(
+                &[("assertion", "утверждение"), ("case", "случай"), ("B / A", "B / A"), ("", "")],
+                sides.assertions.iter().map(|one| {
+                    let (text, case) = (format!("`{}`", one.text), one.case.clone());
+                    vec![text, case, ratio(one.ratio), one.decision.name().to_owned()]
+                }),
+            );
+            self.line("");
+        }
+        let language = self.language;
+        self.table(
+            &[
+                ("case", "случай"),
+                ("figure", "цифра"),
+                ("B / A", "B / A"),
+                ("interval", "интервал"),
+                ("blocks", "блоков"),
+                ("", ""),
+            ],
+            sides.figures.iter().map(|one| {
+                vec![
+                    format!("{} {}", one.case(), one.layer).trim_end().to_owned(),
+                    one.figure.name().to_owned(),
+                    ratio(one.ratio),
+                    interval(one.interval),
+                    one.block_count.to_string(),
+                    of(language, &one.claim()).to_owned(),
+                ]
+            }),
+        );
     }
 
     fn comparisons(&mut self, report: &Report) {

@@ -7,6 +7,10 @@
 //! 2. Units stand last in names: `_ns`, `_ms`, `_per_s`, `_bytes`; `_part` is a share of 1.
 //! 3. Sentences exist in English and Russian ([`Text`]); names, units and figures do not differ.
 
+mod sides;
+
+pub use sides::{Asserted, Compared, FlamePair, Sides};
+
 use crate::record::{Attempt, Axis, Case, Run};
 use serde::{Deserialize, Serialize};
 
@@ -47,8 +51,11 @@ pub struct Report {
     pub curves: Vec<Curve>,
     /// Figures of each case that has valid attempts.
     pub figures: Vec<Figures>,
-    /// Ratios between subjects, of pairs of repeats.
+    /// Ratios between subjects, of pairs of repeats; none in a comparison of two sides.
     pub comparisons: Vec<Comparison>,
+    /// What a comparison of two sides shows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sides: Option<Sides>,
     /// Tables of sweeps.
     pub sweeps: Vec<Sweep>,
     /// Percentile spectra: merged valid attempts of each case that holds a rate.

@@ -83,6 +83,9 @@ pub struct Run {
     pub cases: Vec<Case>,
     /// Figures of others to print beside the measured ones.
     pub known: Vec<Known>,
+    /// What is compared, if it is a comparison of two sides: the subjects `A` and `B`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<ComparisonFacts>,
     /// What all attempts have in common, by name: programs, scripts and the machine. A run is
     /// resumed only if none of it has changed.
     #[serde(default)]
@@ -91,6 +94,20 @@ pub struct Run {
     #[serde(default)]
     pub fsyncs: Vec<FsyncFacts>,
 }
+
+/// Two sides that are compared.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComparisonFacts {
+    /// What A is, as on the command line.
+    pub a: String,
+    /// What B is.
+    pub b: String,
+    /// Assertions on ratios.
+    pub assertions: Vec<String>,
+}
+
+/// Names of the subjects of a comparison.
+pub const SIDES: [&str; 2] = ["A", "B"];
 
 /// Times of small appends to a file beside the subjects' stores, each synced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -203,6 +220,13 @@ pub struct Case {
     pub rate_per_s: Option<f64>,
     /// The measured time of a run, or of a step of a search, in nanoseconds.
     pub duration_ns: u64,
+}
+
+impl Case {
+    /// Whether both do the same with different subjects, or the same one.
+    pub fn is_same_but_for_subject(&self, other: &Case) -> bool {
+        (&self.cell, &self.workload, &self.phase) == (&other.cell, &other.workload, &other.phase)
+    }
 }
 
 kvant_base::named_enum! {

@@ -102,7 +102,7 @@ fn of_step(case: &Case, step: &str, phases: &[Step<'_>]) -> Option<Figures> {
             let rss = |sample: &WatchSample| sample.server_rss_bytes;
             Some(greatest(&measurement.watch, phase.start_ns, phase.end_ns, rss)? as f64)
         }),
-        disk_written_per_request_bytes: per_request(|sample| sample.server_written_bytes),
+        disk_written_per_request_bytes: each(&written_per_request_bytes),
         write_amplification: each(&write_amplification),
         switches_per_request: per_request(switches),
         goodput_per_s: each(&|measurement, phase| {
@@ -129,6 +129,14 @@ fn per_response(
 /// CPU time of the subject per response of one phase.
 pub(super) fn cpu_per_request_ns(measurement: &Measurement, phase: &PhaseOf<'_>) -> Option<f64> {
     per_response(measurement, phase, phase.end_ns, |sample| sample.server_cpu_ns)
+}
+
+/// Bytes that the subject wrote to the disk per response of one phase.
+pub(super) fn written_per_request_bytes(
+    measurement: &Measurement,
+    phase: &PhaseOf<'_>,
+) -> Option<f64> {
+    per_response(measurement, phase, phase.end_ns, |sample| sample.server_written_bytes)
 }
 
 /// The same with what the subject did after the last phase, as far as it was watched.

@@ -16,6 +16,8 @@ mod layers;
 mod maxima;
 mod responses;
 mod sentences;
+mod side_sentences;
+mod sides;
 mod spikes;
 mod statistics;
 mod tables;
@@ -62,7 +64,13 @@ pub fn analyse(dir: &Path) -> Result<Report> {
         warnings: Vec::new(),
         environment: environment::environment(run),
         curves: curves::curves(run, &of_cases),
-        comparisons: tables::comparisons(&known),
+        // Their intervals are of another kind and would seem to contradict those of the sides.
+        comparisons: if run.comparison.is_some() {
+            Vec::new()
+        } else {
+            tables::comparisons(&known)
+        },
+        sides: sides::sides(&directory, &of_cases),
         sweeps: tables::sweeps(&known),
         spectra,
         layers: of_median.layers,
@@ -79,7 +87,10 @@ pub fn analyse(dir: &Path) -> Result<Report> {
     report.warnings = sentences::warnings(&report);
     report.warnings.extend(sentences::damages(&directory.damaged.borrow()));
     report.observations = sentences::observations(&report);
-    report.verdict = sentences::verdict(&report);
+    report.verdict = match &report.sides {
+        Some(sides) => side_sentences::verdict(sides, sentences::trust(&report)),
+        None => sentences::verdict(&report),
+    };
     Ok(report)
 }
 

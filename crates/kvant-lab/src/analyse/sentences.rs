@@ -22,7 +22,7 @@ const SATURATED_PART: f64 = 0.95;
 /// Share of errors above which figures are of another workload than was asked for.
 const ERRORS_PART_MAX: f64 = 0.001;
 
-fn text(en: impl Into<String>, ru: impl Into<String>) -> Text {
+pub(super) fn text(en: impl Into<String>, ru: impl Into<String>) -> Text {
     Text { en: en.into(), ru: ru.into() }
 }
 
@@ -125,7 +125,8 @@ fn of_comparison(comparison: &Comparison) -> Text {
     )
 }
 
-fn trust(report: &Report) -> Text {
+/// How many attempts count.
+pub(super) fn trust(report: &Report) -> Text {
     let valid = count(report, |verdict| *verdict == AttemptVerdict::Valid);
     let all = report.attempts.len();
     let doubts = report.warnings.len();

@@ -2,6 +2,7 @@
 //! they must give.
 
 mod repeats;
+mod sides;
 mod windows;
 
 use super::*;
@@ -78,6 +79,7 @@ impl Fixture {
             sweep: Vec::new(),
             cases,
             known: Vec::new(),
+            comparison: None,
             identity: Default::default(),
             fsyncs: Vec::new(),
         };

@@ -74,6 +74,7 @@ pub(super) fn run(plan: &Plan, cases: Vec<Case>, options: &Options, now_wall_ms:
             .collect(),
         cases,
         known: plan.known.clone(),
+        comparison: plan.comparison.clone(),
         identity: identity(plan, options),
         fsyncs: Vec::new(),
     }

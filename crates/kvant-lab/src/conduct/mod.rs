@@ -213,6 +213,8 @@ fn resume(
     }
     run.state = RunState::Running;
     run.ended_wall_ms = None;
+    // Other assertions on the same attempts.
+    run.comparison.clone_from(&plan.comparison);
     Ok((run_dir, run, attempts))
 }
 

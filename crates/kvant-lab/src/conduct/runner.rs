@@ -1,7 +1,9 @@
 //! The order of a run: repeats, cases and tries, and what is written after each.
 //!
 //! Invariants:
-//! 1. Repeats are the outermost loop, so that subjects take turns.
+//! 1. Repeats are the outermost loop, so that subjects take turns: in a comparison in the order of
+//!    [`order`], each time with a new process and, unless both sides share a store, with stores
+//!    that are filled anew for each block.
 //! 2. The run ends: tries of a case and repeat are bounded, and so are further tries of the run.
 //! 3. A resumed run does what is missing, in the same order.
 
@@ -13,8 +15,9 @@ use super::maxima::{Maxima, OfCase};
 use super::progress::Progress;
 use super::stage::Stage;
 use super::tasks::Order;
+use crate::comparison::order;
 use crate::plan::{Resolved, SubjectKind};
-use crate::record::{Attempt, AttemptVerdict, Case, PhaseKind, Run};
+use crate::record::{Attempt, AttemptVerdict, Case, PhaseKind, Run, SIDES};
 use kvant_base::{Error, Result};
 use kvant_load::report::json::ResultFile;
 use std::collections::{BTreeMap, BTreeSet};
@@ -97,19 +100,49 @@ impl<'a> Runner<'a> {
         let count = self.run.cases.len() * self.run.repeats as usize;
         for repeat in 1..=self.run.repeats {
             self.measure_fsync(repeat)?;
-            for case in self.run.cases.clone() {
-                let number = (repeat as usize - 1) * self.run.cases.len() + case.id + 1;
-                if self.is_done(&case, repeat) || self.left_out.contains(&case.subject) {
+            self.begin_block(repeat)?;
+            let cases = self.cases_of(repeat);
+            for (index, case) in cases.iter().enumerate() {
+                let number = (repeat as usize - 1) * cases.len() + index + 1;
+                if self.is_done(case, repeat) || self.left_out.contains(&case.subject) {
                     continue;
                 }
-                let left = self.estimate.left(self.remaining(&case, repeat));
+                let left = self.estimate.left(self.remaining(&cases[index..], repeat));
                 self.progress.set_place(number, count, left);
                 let start = Instant::now();
-                self.run_case(&case, repeat)?;
-                self.estimate.add(weight(&case), start.elapsed());
+                self.run_case(case, repeat)?;
+                self.estimate.add(weight(case), start.elapsed());
             }
         }
         Ok(())
+    }
+
+    /// The cases of a repeat in their order. The sides of a comparison stand next to each other, A
+    /// first, and change places where B is first.
+    fn cases_of(&self, repeat: u32) -> Vec<Case> {
+        let mut cases = self.run.cases.clone();
+        if self.run.comparison.is_some() && order::is_b_first(self.run.seed, repeat) {
+            for index in 1..cases.len() {
+                let is_pair = cases[index - 1].subject == SIDES[0]
+                    && cases[index].subject == SIDES[1]
+                    && cases[index - 1].is_same_but_for_subject(&cases[index]);
+                if is_pair {
+                    cases.swap(index - 1, index);
+                }
+            }
+        }
+        cases
+    }
+
+    /// Both sides of a comparison get new stores in each block: a store that was filled once would
+    /// make every block differ by its shape.
+    fn begin_block(&mut self, repeat: u32) -> Result<()> {
+        let is_first = repeat % order::REPEATS_OF_BLOCK == 1;
+        if self.run.comparison.is_none() || !is_first || self.context.plan.shares_stores() {
+            return Ok(());
+        }
+        self.stage.stop(self.progress)?;
+        self.stage.forget_data()
     }
 
     /// Measures the disk for a repeat, if a subject waits for it.
@@ -182,6 +215,10 @@ impl<'a> Runner<'a> {
         let context = self.context;
         let number = self.attempts.iter().map(|attempt| attempt.number).max().unwrap_or(0) + 1;
         let dir = context.run_dir.attempt(number)?;
+        if self.run.comparison.is_some() {
+            // A process that went on would make attempts alike.
+            self.stage.stop(self.progress)?;
+        }
         let ready = self.stage.make_ready(context, resolved, self.progress);
         facts::learn(&mut self.run, &mut self.stage);
         context.run_dir.write_run(&self.run)?;
@@ -330,10 +367,10 @@ impl<'a> Runner<'a> {
         ((count * FURTHER_TRIES_PART) as u32).max(FURTHER_TRIES_MIN)
     }
 
-    /// The weight of what is left, from `case` on.
-    fn remaining(&self, case: &Case, repeat: u32) -> Duration {
+    /// The weight of what is left: `cases` of this repeat and the later repeats.
+    fn remaining(&self, cases: &[Case], repeat: u32) -> Duration {
         let all: Duration = self.run.cases.iter().map(weight).sum();
-        let of_this_repeat: Duration = self.run.cases[case.id..].iter().map(weight).sum();
+        let of_this_repeat: Duration = cases.iter().map(weight).sum();
         of_this_repeat + all * (self.run.repeats - repeat)
     }
 }

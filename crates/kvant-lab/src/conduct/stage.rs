@@ -17,7 +17,8 @@ use super::progress::Progress;
 use super::subject::{self, Running};
 use super::watch::Used;
 use super::{cleanup, tree, watch};
-use crate::plan::{Resolved, Subject, SubjectKind};
+use crate::plan::{Plan, Resolved, STORE_OPTIONS, Subject, SubjectKind};
+use crate::record::SIDES;
 use kvant_base::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -31,15 +32,13 @@ const IDLE_WRITTEN_BYTES: u64 = 64 << 10;
 const IDLE_WINDOW: Duration = Duration::from_millis(300);
 /// A subject that never rests, such as one that polls, is measured as it is.
 const IDLE_WAIT_MAX: Duration = Duration::from_secs(30);
-/// Options of Kvant that decide about the bytes of a store.
-const STORE_OPTIONS: [&str; 4] = ["compaction", "compression", "engine", "memory"];
 
 /// The running subject, and the checkpoints of all.
 pub(super) struct Stage {
     current: Option<Current>,
-    /// By subject and data.
+    /// By [`store_owner`] and data.
     checkpoints: BTreeMap<String, PathBuf>,
-    /// When data were stored that expire, by subject and data.
+    /// When data were stored that expire, likewise.
     stored_at: BTreeMap<String, Instant>,
     /// Directories of checkpoints that were made.
     checkpoint_count: usize,
@@ -97,7 +96,7 @@ impl Stage {
     ) -> std::result::Result<(), Problem> {
         let store = store_key(resolved);
         let key = format!("{} {:?} {store}", resolved.subject.name, resolved.subject.kind);
-        self.drop_expiring(resolved, &store)?;
+        self.drop_expiring(context.plan, resolved, &store)?;
         let is_ready = |current: &Current| {
             current.key == key && !current.is_changed && current.running.end().is_none()
         };
@@ -133,7 +132,7 @@ impl Stage {
             && self.stored.get(&subject.name) != Some(&store)
         {
             let filled = data::fill(context, subject, &running, planned, progress)?;
-            self.note_stored(resolved, &running, &filled, progress);
+            self.note_stored(context.plan, resolved, &running, &filled, progress);
             self.note_filled(subject, filled, progress, "");
             if matches!(subject.kind, SubjectKind::Url(_)) {
                 self.stored.insert(subject.name.clone(), store);
@@ -202,7 +201,7 @@ impl Stage {
         progress: &mut Progress,
     ) -> std::result::Result<PathBuf, Problem> {
         let subject = &resolved.subject;
-        let key = format!("{} {store}", subject.name);
+        let key = format!("{} {store}", store_owner(context.plan, subject));
         if let Some(path) = self.checkpoints.get(&key) {
             return Ok(path.clone());
         }
@@ -220,7 +219,7 @@ impl Stage {
         let filled = data::fill(context, subject, &running, planned, progress)?;
         // Stopped in any case: the next start waits again.
         wait_until_idle(context, subject, &running, progress);
-        self.note_stored(resolved, &running, &filled, progress);
+        self.note_stored(context.plan, resolved, &running, &filled, progress);
         self.stop_running(running, &subject.name, progress)?;
         remove(&checkpoint)?;
         // The first copy says how copies are made here.
@@ -234,13 +233,24 @@ impl Stage {
         Ok(checkpoint)
     }
 
+    /// Forgets all data and their copies: they are stored again. No subject may run.
+    ///
+    /// # Errors
+    /// `Io` if a copy cannot be removed.
+    pub(super) fn forget_data(&mut self) -> Result<()> {
+        self.stored.clear();
+        self.stored_at.clear();
+        let checkpoints = std::mem::take(&mut self.checkpoints);
+        checkpoints.values().try_for_each(|checkpoint| remove(checkpoint))
+    }
+
     /// Forgets data of a case that would soon expire, with their copy.
-    fn drop_expiring(&mut self, resolved: &Resolved, store: &str) -> Result<()> {
+    fn drop_expiring(&mut self, plan: &Plan, resolved: &Resolved, store: &str) -> Result<()> {
         let Some(ttl_s) = resolved.data.as_ref().and_then(|data| data.ttl_s) else {
             return Ok(());
         };
         let name = &resolved.subject.name;
-        let key = format!("{name} {store}");
+        let key = format!("{} {store}", store_owner(plan, &resolved.subject));
         let age = self.stored_at.get(&key).map(Instant::elapsed);
         if age.is_none_or(|age| age < Duration::from_secs(ttl_s) / 2) {
             return Ok(());
@@ -258,6 +268,7 @@ impl Stage {
 
     fn note_stored(
         &mut self,
+        plan: &Plan,
         resolved: &Resolved,
         running: &Running,
         filled: &Filled,
@@ -265,7 +276,8 @@ impl Stage {
     ) {
         let name = &resolved.subject.name;
         if resolved.data.as_ref().is_some_and(|data| data.ttl_s.is_some()) {
-            self.stored_at.insert(format!("{name} {}", store_key(resolved)), Instant::now());
+            let owner = store_owner(plan, &resolved.subject);
+            self.stored_at.insert(format!("{owner} {}", store_key(resolved)), Instant::now());
         }
         if !running.is_kvant {
             return;
@@ -301,6 +313,11 @@ impl Stage {
             self.software.insert(subject.name.clone(), software.clone());
         }
     }
+}
+
+/// Whose filled store a subject begins on.
+fn store_owner(plan: &Plan, subject: &Subject) -> String {
+    if plan.shares_stores() { SIDES.concat() } else { subject.name.clone() }
 }
 
 /// What a case finds stored.

@@ -7,6 +7,7 @@
 //! - [`Plan::read`] and [`Plan::parse`] read TOML: `parse` on top of `reader`, which
 //!   knows the place of each value; `check` compares the parts with each other, with `places`.
 //! - [`Plan::cases`] and [`Plan::resolve`] (`cases`) make cases, and what a case runs.
+//! - [`Plan::compare`] makes a plan a comparison of two sides.
 //! - [`Plan::quick`] shortens a plan, by [`Plan::expected_duration`] (`estimate`).
 //! - `catalogue` has the plans that come with the program.
 //!
@@ -16,6 +17,7 @@
 mod cases;
 mod catalogue;
 mod check;
+mod compare;
 mod estimate;
 mod parse;
 mod places;
@@ -26,6 +28,7 @@ mod reader;
 mod tests;
 
 pub use catalogue::{Shipped, shipped};
+pub(crate) use compare::STORE_OPTIONS;
 pub use problem::{Problem, Problems};
 
 use kvant_load::assertion::Assertion;
@@ -69,6 +72,8 @@ pub struct Plan {
     pub known: Vec<crate::record::Known>,
     /// What was shortened, a sentence each.
     pub shortened: Vec<String>,
+    /// What is compared, if it is a comparison of two sides.
+    pub comparison: Option<crate::record::ComparisonFacts>,
 }
 
 /// A server under test.

@@ -16,7 +16,7 @@ use super::check;
 use super::places::{Places, Referred};
 use super::problem::{Problem, Problems};
 use super::reader::{Name, Report, Table, Value, document};
-use super::{Phase, Plan, Subject, Workload};
+use super::{Phase, Plan, Subject, SubjectKind, Workload};
 use kvant_env::host;
 use kvant_load::assertion::Assertion;
 use kvant_load::units;
@@ -95,6 +95,20 @@ impl Plan {
     }
 }
 
+/// A Kvant with default options.
+pub(super) fn kvant(name: &str) -> Subject {
+    subject::kvant(name)
+}
+
+/// A server that runs already.
+///
+/// # Errors
+/// What is wrong with the URL.
+pub(super) fn running(name: &str, url: &str) -> Result<Subject, String> {
+    let kind = SubjectKind::Url(subject::url(url)?);
+    Ok(Subject { kind, ready: subject::READY_OTHER.to_owned(), ..subject::kvant(name) })
+}
+
 /// The plan, or `None` if the text is no TOML. It must not be used if there are problems.
 fn parse(text: &str, path: &Path, report: &Report) -> Option<Plan> {
     let document = document(text, report)?;
@@ -131,6 +145,7 @@ fn parse(text: &str, path: &Path, report: &Report) -> Option<Plan> {
         sweep: sweep::sweep(&table, &mut places),
         known: known::known(&table, &mut places),
         shortened: Vec::new(),
+        comparison: None,
     };
     table.finish();
     check::check(&plan, &places, report);

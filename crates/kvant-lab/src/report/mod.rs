@@ -13,13 +13,16 @@ mod embed;
 mod explanation;
 mod figures;
 mod layers;
+mod lines;
 mod markup;
 mod numbers;
 mod overview;
+mod sides;
 mod sweeps;
 mod texts;
 
 pub use explanation::explanation;
+pub use lines::comparison_json;
 
 use crate::model::Report;
 use kvant_profiler::recording::Recording;
@@ -70,6 +73,7 @@ pub fn html(
     let words = Words::new(WORDS);
     let content = [
         overview::verdict(report, &words),
+        sides::sides(report, &words),
         overview::environment(report, &words),
         overview::curves(report, &words),
         overview::spectra(report, &words),

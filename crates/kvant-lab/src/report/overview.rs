@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 pub(super) fn bar(report: &Report, words: &Words) -> String {
     let sections = [
         ("verdict", true),
+        ("sides", report.sides.is_some()),
         ("curves", !report.curves.is_empty() || !report.maxima.is_empty()),
         ("spectra", !report.spectra.is_empty()),
         ("figures", !report.figures.is_empty()),

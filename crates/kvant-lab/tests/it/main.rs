@@ -2,6 +2,7 @@
 //! writes.
 
 mod beside;
+mod comparisons;
 mod conduct;
 mod elsewhere;
 #[path = "../queue/exact.rs"]
@@ -14,3 +15,5 @@ mod queues;
 mod repeats;
 mod resume;
 mod server;
+#[path = "../synthetic/mod.rs"]
+mod synthetic;

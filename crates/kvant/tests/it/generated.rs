@@ -103,6 +103,7 @@ fn manual_pages_one_file_a_command() {
         "-db-stats",
         "-db-verify",
         "-lab",
+        "-lab-compare",
         "-lab-list",
         "-lab-report",
         "-lab-run",

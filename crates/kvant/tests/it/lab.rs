@@ -48,7 +48,7 @@ fn lab(dir: &Path, args: &[&str]) -> Finished {
     run(kvant().args(["lab", "run", "plan.toml", "-o", "run"]).args(args).current_dir(dir))
 }
 
-fn json(path: &Path) -> Value {
+pub(crate) fn json(path: &Path) -> Value {
     let text =
         fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))

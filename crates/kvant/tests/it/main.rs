@@ -24,6 +24,7 @@ mod idle_connections;
 mod kill_nine;
 mod kvant_command;
 mod lab;
+mod lab_compare;
 mod lab_disturbed;
 mod lab_endings;
 mod ledger;

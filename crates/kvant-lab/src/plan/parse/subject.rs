@@ -29,6 +29,8 @@ pub(in crate::plan) const KEYS: &[&str] = &[
 ];
 
 const READY_MAX: Duration = Duration::from_secs(60);
+/// Path that says whether another server is ready.
+pub(super) const READY_OTHER: &str = "/v0/status";
 
 /// A Kvant with default options.
 pub(super) fn kvant(name: &str) -> Subject {
@@ -59,7 +61,7 @@ pub(super) fn subject(
     let is_kvant = matches!(kind, SubjectKind::Kvant { .. });
     let ready = match &kind {
         SubjectKind::Kvant { .. } => None,
-        _ => table.parse("ready", path_or_nothing).or_else(|| Some("/v0/status".to_owned())),
+        _ => table.parse("ready", path_or_nothing).or_else(|| Some(READY_OTHER.to_owned())),
     };
     let subject = Subject {
         kind,
@@ -141,6 +143,6 @@ fn path_or_nothing(text: &str) -> Result<String, String> {
     }
 }
 
-fn url(text: &str) -> Result<String, String> {
+pub(super) fn url(text: &str) -> Result<String, String> {
     Target::parse(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }

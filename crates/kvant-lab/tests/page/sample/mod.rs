@@ -119,6 +119,7 @@ pub(crate) fn report(spans_of: &Recording) -> Report {
         curves: curves(&run),
         figures: run.cases.iter().map(figures).collect(),
         comparisons: comparisons(&run),
+        sides: None,
         sweeps: sweeps(&run),
         spectra: shown.iter().flat_map(|case| spectra(case)).collect(),
         layers: shown.iter().map(|case| layers(case)).collect(),
@@ -221,6 +222,7 @@ fn run() -> Run {
         sweep: axes(),
         cases,
         known: Vec::new(),
+        comparison: None,
         identity: BTreeMap::new(),
         fsyncs: Vec::new(),
     }

@@ -1,7 +1,7 @@
 //! The command line of `kvant lab`.
 
 use crate::commands::option::{About, file, flag};
-use clap::{Arg, Command, ValueHint, value_parser};
+use clap::{Arg, ArgAction, Command, ValueHint, value_parser};
 use kvant_lab::report::Language;
 use std::ffi::OsString;
 
@@ -16,6 +16,14 @@ const LONG_ABOUT: &str = "Run experiments and write reports.\n\nA plan (TOML, do
 const AFTER_HELP: &str = "Exit codes: 0 done, or ended by a signal; 1 could not run: a plan or a file cannot be read or written, or \
     nothing could be measured; 2 wrong usage; 130 a second signal.";
 
+const COMPARE_ABOUT: &str = "Compare two programs, settings or engines.\n\nA side is [SERVER][,OPTION=VALUE]...: SERVER is a program (a path with a /), \
+    a URL, a subject of the plan, or `this` (the plan's first Kvant, also without SERVER); options are those of `serve`. Each block measures \
+    A B B A or B A A B, as a seed says, each time with a new process. Ratios have intervals that all hold together in 99 of 100 comparisons.";
+
+const COMPARE_AFTER_HELP: &str = "Examples:\n  kvant lab compare this workers=8,selectors=2\n  kvant lab compare ./old/kvant this --blocks 16 --assert 'p99 <= 1.05x' \
+    --assert 'cpu <= 1.02x'\n  kvant lab compare engine=lsm engine=leveldb --plan plan.toml\n\nExit codes: 0 done, and every assertion holds; 1 could not run, \
+    or nothing could be measured; 2 wrong usage; 3 an assertion is violated; 4 an assertion is undecided: repeat with more blocks; 130 a second signal.";
+
 /// The command.
 pub(crate) fn command() -> Command {
     Command::new("lab")
@@ -26,6 +34,7 @@ pub(crate) fn command() -> Command {
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
         .subcommand(run())
+        .subcommand(compare())
         .subcommand(
             Command::new("report")
                 .about("Write the report of a run again; notes in its report.md are kept")
@@ -42,8 +51,18 @@ fn run() -> Command {
         .about("Run a plan and write its report")
         .args_override_self(true)
         .args([
-            path("PLAN", ValueHint::FilePath, "A file, or the name of a plan that `kvant lab list` shows"),
+            path(
+                "PLAN",
+                ValueHint::FilePath,
+                "A file, or the name of a plan that `kvant lab list` shows",
+            ),
             quick(),
+        ])
+        .args(run_options())
+}
+
+fn run_options() -> [Arg; 5] {
+    [
             file("resume")
                 .value_name("DIR")
                 .about("Continue the run in this directory, if the plan is unchanged"),
@@ -58,7 +77,38 @@ fn run() -> Command {
             ),
             flag("quiet").about("No progress on standard error"),
             language(),
+    ]
+}
+
+fn compare() -> Command {
+    let text = |name: &'static str| Arg::new(name).required(true).value_name(name);
+    Command::new("compare")
+        .about("Compare two programs, settings or engines")
+        .long_about(COMPARE_ABOUT)
+        .after_help(COMPARE_AFTER_HELP)
+        .args_override_self(true)
+        .args([
+            text("A").help("A side: [SERVER][,OPTION=VALUE]..."),
+            text("B").help("The other side; ratios are B by A"),
+            Arg::new("plan")
+                .long("plan")
+                .value_name("PLAN")
+                .default_value("compare")
+                .value_hint(ValueHint::FilePath)
+                .help(
+                    "What is measured: a file, or the name of a plan that `kvant lab list` shows",
+                ),
+            Arg::new("blocks")
+                .long("blocks")
+                .value_name("N")
+                .default_value("10")
+                .value_parser(value_parser!(u32).range(1..=400))
+                .help("Blocks of four attempts a case; from 8 on differences are claimed"),
+            Arg::new("assert").long("assert").value_name("EXPR").action(ArgAction::Append).help(
+                "Fail unless this holds: `p99 <= 1.05x`, `get/held: cpu <= 1.02x`; repeatable",
+            ),
         ])
+        .args(run_options())
 }
 
 fn explain() -> Command {

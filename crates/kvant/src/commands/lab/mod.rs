@@ -1,10 +1,12 @@
 //! `kvant lab`: experiments as one command, on top of kvant-lab.
 //!
 //! - [`definition`]: the command line.
-//! - [`run`]: runs a plan; the first signal ends the run, the second one the process.
+//! - [`run`]: runs a plan; the first signal ends the run, the second one the process. [`compare`]
+//!   makes a plan a comparison.
 //! - [`explain`]: explanations of its attempts.
 //! - [`report`]: the report of a run; [`summary`]: its figures on standard output.
 
+mod compare;
 pub(crate) mod definition;
 mod explain;
 mod report;
@@ -23,7 +25,8 @@ pub(crate) fn lab(args: &ArgMatches) -> u8 {
     let (name, args) = args.subcommand().expect("clap requires a command");
     match name {
         "run" => run::run(args),
-        "report" => exit_code(write_report(&path(args, "DIR"), run::language(args)).map(|()| 0)),
+        "compare" => compare::compare(args),
+        "report" => exit_code(write_report(&path(args, "DIR"), run::language(args))),
         "explain" => exit_code(explain::explain(args).map(|()| 0)),
         "list" => exit_code(list().map(|()| 0)),
         other => unreachable!("`{other}` is not in the definition of the command line"),

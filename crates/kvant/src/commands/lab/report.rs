@@ -1,21 +1,30 @@
-//! The report of a run: `report.html`, `report.md` and `report.json` in its directory, and its
-//! figures on standard output.
+//! The report of a run: `report.html`, `report.md` and `report.json` in its directory, of a
+//! comparison also `comparison.json` and pages of differences, and its figures on standard output.
 
 use super::summary;
 use crate::exit::print;
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::host;
+use kvant_lab::comparison::assertion::Decision;
+use kvant_lab::model::Sides;
 use kvant_lab::report::Language;
 use kvant_lab::{analyse, markdown, report};
 use kvant_profiler::recording;
+use kvant_profiler::render::html_difference;
 use std::io;
 use std::path::Path;
 
+/// An assertion is violated, as of `kvant load`.
+const EXIT_VIOLATED: u8 = 3;
+/// An assertion is undecided: the blocks do not tell.
+const EXIT_UNDECIDED: u8 = 4;
+
 /// Writes the report of the run in `dir`. The author's notes in an earlier `report.md` are kept.
+/// Returns the exit code by the assertions of a comparison; it is 0 for other runs.
 ///
 /// # Errors
 /// `Io` if a file cannot be read or written; `Invalid` if it is no run.
-pub(super) fn write_report(dir: &Path, language: Language) -> Result<()> {
+pub(super) fn write_report(dir: &Path, language: Language) -> Result<u8> {
     let found = analyse::analyse(dir)?;
     // First, so that a full disk leaves the figures at least.
     print(summary::text(&found, language))?;
@@ -41,7 +50,20 @@ pub(super) fn write_report(dir: &Path, language: Language) -> Result<()> {
     // The analysis has read these recordings already: what it could not read is an error there.
     let open = |name: &str| recording::decode(&host::read_bytes(&dir.join(name)).ok()?).ok();
     write("report.html", &report::html(&found, &open, language))?;
-    print(format!("Report: {}\n", dir.join("report.html").display()))
+    if let Some(sides) = &found.sides {
+        write("comparison.json", &report::comparison_json(sides))?;
+        for pair in &sides.flames {
+            if let (Some(a), Some(b)) = (open(&pair.a), open(&pair.b)) {
+                write(&pair.page, &html_difference(&a, &b))?;
+            }
+        }
+    }
+    print(format!("Report: {}\n", dir.join("report.html").display()))?;
+    Ok(match found.sides.as_ref().map(Sides::decision) {
+        None | Some(Decision::Holds) => 0,
+        Some(Decision::Violated) => EXIT_VIOLATED,
+        Some(Decision::Undecided) => EXIT_UNDECIDED,
+    })
 }
 
 /// A name for an earlier `report.md` that no file has.

@@ -28,6 +28,11 @@ pub(super) fn run(args: &ArgMatches) -> u8 {
             return crate::EXIT_FAILED;
         }
     };
+    run_plan(args, plan)
+}
+
+/// Runs a plan and writes its report; returns the exit code.
+pub(super) fn run_plan(args: &ArgMatches, plan: Plan) -> u8 {
     let env = Env::posix();
     let options = match options(args, &plan, &env) {
         Ok(options) => options,
@@ -73,13 +78,13 @@ fn conduct(
         }
         ended => ended?,
     };
-    write_report(&options.dir, language)?;
+    let code = write_report(&options.dir, language)?;
     let valid = ended.count(|verdict| *verdict == AttemptVerdict::Valid);
     if valid == 0 && ended.run.state == RunState::Complete {
         let problem = "no attempt counts: see the progress, and the log of each subject in the run's directory";
         return Err(Error::new(ErrorKind::Io, problem).with_file(&options.dir));
     }
-    Ok(0)
+    Ok(code)
 }
 
 fn progress(is_quiet: bool) -> Progress {

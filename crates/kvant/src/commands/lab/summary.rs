@@ -1,6 +1,7 @@
 //! The figures of a report as text: verdict, warnings, and a row for each case.
 
-use kvant_lab::model::{Figures, Measured, Report, Text};
+use kvant_lab::comparison::assertion::Figure;
+use kvant_lab::model::{Figures, Measured, Report, Sides, Text};
 use kvant_lab::record::Case;
 use kvant_lab::report::Language;
 use kvant_load::units::format_time_ns;
@@ -14,6 +15,9 @@ pub(super) fn text(report: &Report, language: Language) -> String {
     let mut text = format!("{}\n", report.run.title);
     for sentence in report.verdict.iter().chain(&report.warnings) {
         text += &format!("  {}\n", words(sentence));
+    }
+    if let Some(sides) = &report.sides {
+        return text + &of_sides(sides, &words);
     }
     for maximum in &report.maxima {
         let rate = maximum.rate_per_s.map_or("none".to_owned(), |rate| range(&rate));
@@ -29,6 +33,42 @@ pub(super) fn text(report: &Report, language: Language) -> String {
         "case", "achieved", "p50", "p99", "p99.9", "max", "CPU/req", "attempts"
     );
     report.figures.iter().for_each(|figures| text += &row(report, figures));
+    text
+}
+
+/// Figures of the whole server, and assertions.
+fn of_sides(sides: &Sides, words: &dyn Fn(&Text) -> String) -> String {
+    let interval = |interval: Option<(f64, f64)>| {
+        interval.map_or("-".to_owned(), |(low, high)| format!("{low:.3} .. {high:.3}"))
+    };
+    let ratio = |ratio: Option<f64>| ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.3}"));
+    let mut text = format!(
+        "  {:<30} {:<10} {:>10} {:>10} {:>7} {:>16}\n",
+        "case", "figure", "A", "B", "B/A", "interval"
+    );
+    for one in sides.figures.iter().filter(|one| one.layer.is_empty()) {
+        let value = |value: Option<f64>| match (one.figure, value) {
+            (_, None) => "-".to_owned(),
+            (Figure::Rate, Some(value)) => format!("{value:.0}/s"),
+            (Figure::Written | Figure::Allocated, Some(value)) => format!("{value:.0} B"),
+            (_, Some(value)) => format_time_ns(value.round() as u64),
+        };
+        text += &format!(
+            "  {:<30} {:<10} {:>10} {:>10} {:>7} {:>16}  {}\n",
+            one.case(),
+            one.figure.name(),
+            value(one.a),
+            value(one.b),
+            ratio(one.ratio),
+            interval(one.interval),
+            words(&one.claim())
+        );
+    }
+    for one in &sides.assertions {
+        let case = if one.case.is_empty() { "nothing was measured" } else { &one.case };
+        text +=
+            &format!("  {:<10} {} ({case}: {})\n", one.decision.name(), one.text, ratio(one.ratio));
+    }
     text
 }
 

@@ -1,0 +1,83 @@
+//! Comparisons of two sides from run directories.
+
+use super::*;
+use crate::comparison::assertion::{Decision, Figure};
+use crate::model::{Compared, Sides};
+use crate::record::ComparisonFacts;
+
+/// A run of 8 blocks; `b` has the files of B by repeat.
+fn compared(assertions: &[&str], b: impl Fn(u32) -> (AttemptVerdict, Files)) -> Sides {
+    let mut fixture =
+        Fixture::new(vec![case(0, "A", PhaseKind::Hold), case(1, "B", PhaseKind::Hold)]);
+    fixture.run.repeats = 16;
+    fixture.run.comparison = Some(ComparisonFacts {
+        a: "this".to_owned(),
+        b: "workers=4".to_owned(),
+        assertions: assertions.iter().map(|text| (*text).to_owned()).collect(),
+    });
+    for repeat in 1..=16 {
+        fixture.attempt(0, repeat, AttemptVerdict::Valid, files(MS, 8 * MS, 100 * MS));
+        let (verdict, files) = b(repeat);
+        fixture.attempt(1, repeat, verdict, files);
+    }
+    fixture.report().sides.unwrap()
+}
+
+fn figure(sides: &Sides, figure: Figure) -> &Compared {
+    sides.figures.iter().find(|one| one.figure == figure).unwrap()
+}
+
+#[test]
+fn blocks_show_what_differs_and_what_does_not() {
+    let assertions = ["cpu <= 1.05x", "cpu <= 1.2x", "p50 <= 1x", "put: cpu <= 2x"];
+    let sides = compared(&assertions, |_| (AttemptVerdict::Valid, files(MS, 8 * MS, 110 * MS)));
+    assert_eq!(sides.block_count, 8);
+    let cpu = figure(&sides, Figure::Cpu);
+    assert_close(cpu.ratio.unwrap(), 1.1);
+    assert_eq!((cpu.block_count, cpu.is_b_better()), (8, Some(false)));
+    assert_eq!(cpu.claim().en, "B is worse");
+    let median = figure(&sides, Figure::P50);
+    assert_eq!(median.difference(), None);
+    assert!(median.claim().en.starts_with("no difference; 0."), "{:?}", median.claim());
+    let decisions: Vec<Decision> = sides.assertions.iter().map(|one| one.decision).collect();
+    let [violated, undecided] = [Decision::Violated, Decision::Undecided];
+    assert_eq!(decisions, [violated, Decision::Holds, undecided, undecided]);
+    assert_eq!(sides.decision(), violated);
+    // 2 of 2,000 responses decide about it.
+    assert!(sides.figures.iter().all(|one| one.figure != Figure::P999));
+}
+
+#[test]
+fn the_maximum_is_shown_and_not_claimed() {
+    let sides = compared(&[], |_| (AttemptVerdict::Valid, files(MS, 80 * MS, 100 * MS)));
+    let max = figure(&sides, Figure::Max);
+    assert_close(max.ratio.unwrap(), 10.0);
+    assert_eq!((max.interval, max.claim().en.as_str()), (None, "nothing is claimed"));
+    assert_eq!(sides.decision(), Decision::Holds);
+}
+
+#[test]
+fn a_block_counts_only_as_a_whole() {
+    let sides = compared(&["cpu <= 2x"], |repeat| {
+        let disturbed = AttemptVerdict::Disturbed("stolen".to_owned());
+        let verdict = if repeat == 5 { disturbed } else { AttemptVerdict::Valid };
+        (verdict, files(MS, 8 * MS, 110 * MS))
+    });
+    let cpu = figure(&sides, Figure::Cpu);
+    assert_eq!((cpu.block_count, cpu.interval), (7, None));
+    assert_close(cpu.ratio.unwrap(), 1.1);
+    assert_eq!(cpu.claim().en, "too few blocks");
+    assert_eq!(sides.decision(), Decision::Undecided);
+}
+
+#[test]
+fn latencies_at_different_rates_are_not_compared() {
+    let sides = compared(&[], |_| {
+        let mut files = files(MS, 8 * MS, 110 * MS);
+        files.load.phases[0].outcome.phase.rate = Rate::Constant(900.0);
+        (AttemptVerdict::Valid, files)
+    });
+    let median = figure(&sides, Figure::P50);
+    assert_eq!((median.block_count, median.ratio), (0, None));
+    assert_eq!(figure(&sides, Figure::Cpu).block_count, 8);
+}
