@@ -5,9 +5,10 @@
 //! evidence. So the observed coincidence is compared with that of the same event at random times:
 //! its occurrences, in a random order and with random gaps between them, so that it is present for
 //! exactly the same time. If the excess that it covers is `C` of a total `E`, and `C0` at random
-//! times, then the part that is attributable to it is `(C - C0) / (E - C0)` of `E`: the attributable
-//! fraction `(p1 - p0) / p1` of what it covers, where `p1` is the excess during the event and `p0`
-//! that without it. An event that is always present has `C0 = E` and explains nothing.
+//! times, then the part that is attributable to it is `(C - C0) / (E - C0)` of `E`: the
+//! attributable fraction `(p1 - p0) / p1` of what it covers, where `p1` is the excess during the
+//! event and `p0` that without it. An event that is always present has `C0 = E` and explains
+//! nothing.
 //!
 //! Invariants:
 //! 1. Windows are compared with windows of a similar rate: an occurrence only moves to windows of

@@ -14,8 +14,8 @@
 //! Invariants:
 //! 1. Shares of a percentile add up to 1.
 //! 2. Presence is no evidence: an event that is always there explains nothing.
-//! 3. An explanation says that something coincides. It never says that something is the cause, which
-//!    only an experiment shows.
+//! 3. An explanation says that something coincides. It never says that something is the cause,
+//!    which only an experiment shows.
 //!
 //! Threads: the caller's.
 

@@ -5,19 +5,20 @@
 //! 2. Every figure of a picture is in its text as well.
 
 mod chart;
+mod colors;
 
 use super::markup::{escape, inline};
 use super::numbers::{number, time};
-use crate::explain::model::{Cause, Explanation, Ground, Moment, Row, Share};
-use crate::explain::words::{clock, percent, span};
+use crate::explain::model::{Explanation, Ground, Moment, Row, Share};
+use crate::explain::words::{percent, span};
+use colors::Colors;
 use kvant_profiler::render::front;
 
 const TEMPLATE: &str = include_str!("explanation/page.html");
+const REPORT_STYLE: &str = include_str!("style.css");
 const STYLE: &str = include_str!("explanation/style.css");
 /// Shares below this part have no line of their own.
 const PART_MIN: f64 = 0.005;
-/// Colours of causes; further ones repeat them.
-const COLORS: usize = 7;
 
 /// The page.
 pub fn explanation(explanation: &Explanation) -> String {
@@ -30,39 +31,8 @@ pub fn explanation(explanation: &Explanation) -> String {
         moments(explanation, &colors),
     ]
     .concat();
-    let style = [front::STYLE, super::STYLE, STYLE].concat();
+    let style = [front::STYLE, REPORT_STYLE, STYLE].concat();
     front::fill(TEMPLATE, &[("TITLE", &title), ("/*STYLE*/", &style), ("<!--CONTENT-->", &content)])
-}
-
-/// Colours of causes, the same in all pictures: the largest causes have the first ones.
-struct Colors(Vec<String>);
-
-impl Colors {
-    fn new(explanation: &Explanation) -> Colors {
-        let mut sums: Vec<(f64, String)> = Vec::new();
-        let mut add = |name: String, part: f64| match sums.iter_mut().find(|(_, one)| *one == name)
-        {
-            Some((sum, _)) => *sum += part,
-            None => sums.push((part, name)),
-        };
-        for share in explanation.rows.iter().flat_map(|row| &row.shares) {
-            if !matches!(share.cause, Cause::Unexplained | Cause::Queueing) {
-                add(share.cause.words(), share.part);
-            }
-        }
-        explanation.overview.lanes.iter().for_each(|(name, _)| add(name.clone(), 0.0));
-        sums.sort_by(|a, b| b.0.total_cmp(&a.0));
-        Colors(sums.into_iter().map(|(_, name)| name).collect())
-    }
-
-    /// A value of CSS.
-    fn of(&self, name: &str) -> String {
-        match self.0.iter().position(|one| one == name) {
-            Some(index) => format!("var(--series-{})", index % COLORS),
-            None if name == Cause::Queueing.words() => "var(--series-7)".to_owned(),
-            None => "var(--line)".to_owned(),
-        }
-    }
 }
 
 fn verdict(explanation: &Explanation) -> String {
@@ -194,15 +164,4 @@ fn moments(explanation: &Explanation, colors: &Colors) -> String {
          one second. The wide bar is the request with its phases, the narrow ones are what happened \
          around it.</p>\n<ol>\n{items}</ol></section>\n"
     )
-}
-
-/// A time of day for an axis.
-fn axis_clock(explanation: &Explanation, at_ns: u64) -> String {
-    match explanation.wall_origin_ns {
-        Some(_) => {
-            let text = clock(explanation.start_ns + at_ns, explanation.wall_origin_ns);
-            text.split('.').next().unwrap_or_default().to_owned()
-        }
-        None => format!("{:.0} s", at_ns as f64 / 1e9),
-    }
 }

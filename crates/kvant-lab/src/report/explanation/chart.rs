@@ -2,8 +2,9 @@
 
 use super::super::markup::escape;
 use super::super::numbers::time;
-use super::{Colors, axis_clock};
+use super::colors::Colors;
 use crate::explain::model::{Explanation, Moment, Overview};
+use crate::explain::words::clock;
 
 const WIDTH: f64 = 1120.0;
 /// Space for the names of rows and the values of the axis.
@@ -209,4 +210,15 @@ fn framed(svg: &str, height: f64, label: &str) -> String {
          aria-label=\"{}\">{svg}</svg>\n",
         escape(label)
     )
+}
+
+/// A time of day for an axis.
+fn axis_clock(explanation: &Explanation, at_ns: u64) -> String {
+    match explanation.wall_origin_ns {
+        Some(_) => {
+            let text = clock(explanation.start_ns + at_ns, explanation.wall_origin_ns);
+            text.split('.').next().unwrap_or_default().to_owned()
+        }
+        None => format!("{:.0} s", at_ns as f64 / 1e9),
+    }
 }
