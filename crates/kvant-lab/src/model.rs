@@ -8,8 +8,10 @@
 //! 3. Sentences exist in English and Russian ([`Text`]); names, units and figures do not differ.
 
 mod sides;
+mod text;
 
 pub use sides::{Asserted, Compared, FlamePair, Sides};
+pub use text::Text;
 
 use crate::record::{Attempt, Axis, Case, Run};
 use serde::{Deserialize, Serialize};
@@ -18,15 +20,6 @@ use serde::{Deserialize, Serialize};
 pub const FORMAT: &str = "kvant-lab-report";
 /// The value of [`Report::version`].
 pub const VERSION: u32 = 1;
-
-/// A sentence in both languages.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Text {
-    /// English.
-    pub en: String,
-    /// Russian.
-    pub ru: String,
-}
 
 /// Everything that a report shows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

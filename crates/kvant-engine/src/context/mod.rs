@@ -18,6 +18,7 @@ use resources::Resources;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 pub(crate) struct Context {
     pub(crate) env: Env,
@@ -104,7 +105,36 @@ impl Context {
     /// Refuses everything but the end of background work from now on.
     pub(crate) fn mark_closed(&self) {
         self.is_closed.store(true, Ordering::Release);
-        self.cut_pause_short();
+        self.pause.end(&self.env, &self.events);
+    }
+
+    /// Lets flushes and compactions rest for `time`. False if they do already.
+    pub(crate) fn pause(&self, time: Duration) -> Result<bool> {
+        self.check_open()?;
+        if !self.pause.begin(time, &self.env, &self.events) {
+            return Ok(false);
+        }
+        if self.is_closed() {
+            // A close has ended the pauses before this one.
+            self.pause.end(&self.env, &self.events);
+            return self.check_open().map(|()| false);
+        }
+        // So that they notice its end.
+        self.wake(TaskName::Flush);
+        self.wake(TaskName::Compact);
+        Ok(true)
+    }
+
+    /// Until when flushes and compactions rest.
+    #[inline]
+    pub(crate) fn paused_until_ns(&self) -> Option<u64> {
+        self.pause.until_ns(&self.env, &self.events)
+    }
+
+    /// Waits while flushes and compactions are to rest.
+    #[inline]
+    pub(crate) fn rest(&self) {
+        self.pause.wait(&self.env, &self.events);
     }
 
     /// `Fenced`, with the first cause in its text, once fenced.

@@ -10,13 +10,12 @@
 //! Threads: any begins one; the tasks of flushes and compactions rest, and the first to go on
 //! reports the end.
 
-use super::{Context, TaskName};
-use crate::events::Span;
+use crate::events::{EventSink, Span};
+use kvant_base::duration;
 use kvant_base::events::EventKind;
 use kvant_base::lock::NamedMutex;
 use kvant_base::wait::WaitKind;
-use kvant_base::{Result, duration};
-use kvant_env::Signal;
+use kvant_env::{Env, Signal};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -35,46 +34,33 @@ impl Pause {
             over: Signal::new(WaitKind::Idle, "pause"),
         }
     }
-}
 
-impl Context {
-    /// Lets flushes and compactions rest for `time`. False if they do already.
-    pub(crate) fn pause(&self, time: Duration) -> Result<bool> {
-        self.check_open()?;
+    /// Begins a pause of `time`. False if there is one.
+    pub(super) fn begin(&self, time: Duration, env: &Env, events: &EventSink) -> bool {
         // One that is over may not have been noticed.
-        if self.paused_until_ns().is_some() {
-            return Ok(false);
+        if self.until_ns(env, events).is_some() {
+            return false;
         }
-        {
-            let mut event = self.pause.event.lock();
-            if event.is_some() {
-                return Ok(false);
-            }
-            let span = self.events.begin(EventKind::Pause, Vec::new());
-            let until_ns = span.start_ns() + duration::ns(time);
-            *event = Some(span);
-            self.pause.until_ns.store(until_ns, Ordering::Release);
+        let mut event = self.event.lock();
+        if event.is_some() {
+            return false;
         }
-        if self.is_closed() {
-            // A close has ended the pauses before this one.
-            self.cut_pause_short();
-            return self.check_open().map(|()| false);
-        }
-        // So that they notice its end.
-        self.wake(TaskName::Flush);
-        self.wake(TaskName::Compact);
-        Ok(true)
+        let span = events.begin(EventKind::Pause, Vec::new());
+        let until_ns = span.start_ns() + duration::ns(time);
+        *event = Some(span);
+        self.until_ns.store(until_ns, Ordering::Release);
+        true
     }
 
-    /// Until when flushes and compactions rest.
+    /// When the pause ends; `None` without one.
     #[inline]
-    pub(crate) fn paused_until_ns(&self) -> Option<u64> {
-        match self.pause.until_ns.load(Ordering::Acquire) {
+    pub(super) fn until_ns(&self, env: &Env, events: &EventSink) -> Option<u64> {
+        match self.until_ns.load(Ordering::Acquire) {
             0 => None,
             until_ns => {
-                let now_ns = self.env.clock.monotonic_ns();
+                let now_ns = env.clock.monotonic_ns();
                 if now_ns >= until_ns {
-                    self.end_pause(|until_ns| now_ns >= until_ns);
+                    self.end_if(|until_ns| now_ns >= until_ns, env, events);
                     return None;
                 }
                 Some(until_ns)
@@ -83,32 +69,32 @@ impl Context {
     }
 
     /// Ends the pause now, if there is one.
-    pub(super) fn cut_pause_short(&self) {
-        self.end_pause(|_| true);
+    pub(super) fn end(&self, env: &Env, events: &EventSink) {
+        self.end_if(|_| true, env, events);
     }
 
     /// Ends the pause if `is_over` says so of its end: another one may have begun.
-    fn end_pause(&self, is_over: impl Fn(u64) -> bool) {
+    fn end_if(&self, is_over: impl Fn(u64) -> bool, env: &Env, events: &EventSink) {
         {
-            let mut event = self.pause.event.lock();
-            let until_ns = self.pause.until_ns.load(Ordering::Relaxed);
+            let mut event = self.event.lock();
+            let until_ns = self.until_ns.load(Ordering::Relaxed);
             if is_over(until_ns)
                 && let Some(span) = event.take()
             {
-                self.pause.until_ns.store(0, Ordering::Release);
-                let end_ns = until_ns.min(self.env.clock.monotonic_ns());
-                self.events.end_at(span, end_ns, Vec::new());
+                self.until_ns.store(0, Ordering::Release);
+                let end_ns = until_ns.min(env.clock.monotonic_ns());
+                events.end_at(span, end_ns, Vec::new());
             }
         }
-        self.pause.over.notify_all();
+        self.over.notify_all();
     }
 
-    /// Waits while flushes and compactions are to rest.
+    /// Waits for the end of the pause.
     #[inline]
-    pub(crate) fn rest(&self) {
-        while let Some(until_ns) = self.paused_until_ns() {
-            self.env.spawner.wait_until(&self.pause.over, Some(until_ns), &mut || {
-                self.pause.until_ns.load(Ordering::Acquire) != until_ns
+    pub(super) fn wait(&self, env: &Env, events: &EventSink) {
+        while let Some(until_ns) = self.until_ns(env, events) {
+            env.spawner.wait_until(&self.over, Some(until_ns), &mut || {
+                self.until_ns.load(Ordering::Acquire) != until_ns
             });
         }
     }

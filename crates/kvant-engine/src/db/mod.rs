@@ -227,8 +227,8 @@ impl Db {
     }
 
     /// Lets flushes and compactions rest for `time`, which begins now; those that run stop within
-    /// about 0.1 ms of their work. Writes are slowed down and stalled by the backlog that grows, and
-    /// by nothing else. False if they rest already: nothing is changed then.
+    /// about 0.1 ms of their work. Writes are slowed down and stalled by the backlog that grows,
+    /// and by nothing else. False if they rest already: nothing is changed then.
     ///
     /// # Errors
     /// `Closed`.

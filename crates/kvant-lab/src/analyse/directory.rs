@@ -225,3 +225,13 @@ fn read_json<T: DeserializeOwned>(file: &Path) -> Result<T> {
 fn parse_json<T: DeserializeOwned>(text: &str, file: &Path) -> Result<T> {
     serde_json::from_str(text).map_err(|error| Error::invalid(error.to_string()).with_file(file))
 }
+
+/// The one whose p99 is the median of all.
+pub(super) fn of_median_p99(measurements: &[Measurement]) -> Option<&Measurement> {
+    let mut ordered: Vec<&Measurement> = measurements.iter().collect();
+    let p99 = |one: &Measurement| {
+        one.load.phases.last().map_or(0, |phase| phase.response_with_unanswered.percentile_ns(99.0))
+    };
+    ordered.sort_by_key(|one| p99(one));
+    ordered.get(ordered.len().saturating_sub(1) / 2).copied()
+}

@@ -28,7 +28,7 @@ pub use evidence::{AttemptEvidence, evidence};
 
 use crate::model::{self, Block, Layers, Report, TimeLine};
 use crate::record::{Case, PhaseKind, Run};
-use directory::{Directory, Measurement};
+use directory::{Directory, Measurement, of_median_p99};
 use kvant_base::Result;
 use kvant_env::host;
 use kvant_load::report::wrk2;
@@ -104,7 +104,7 @@ struct OfMedian {
 
 impl OfMedian {
     fn add(&mut self, directory: &Directory, case: &Case, measurements: &[Measurement]) {
-        let Some(measurement) = median(measurements) else { return };
+        let Some(measurement) = of_median_p99(measurements) else { return };
         let number = measurement.attempt.number;
         self.wrk2.extend(wrk2_text(&directory.run, case, measurement));
         if case.kind == PhaseKind::Command {
@@ -121,15 +121,6 @@ impl OfMedian {
         let Some(line) = directory.unless_damaged(number, line) else { return };
         self.time_lines.push(line);
     }
-}
-
-fn median(measurements: &[Measurement]) -> Option<&Measurement> {
-    let mut ordered: Vec<&Measurement> = measurements.iter().collect();
-    let p99 = |one: &Measurement| {
-        one.load.phases.last().map_or(0, |phase| phase.response_with_unanswered.percentile_ns(99.0))
-    };
-    ordered.sort_by_key(|one| p99(one));
-    ordered.get(ordered.len().saturating_sub(1) / 2).copied()
 }
 
 /// What `kvant load -L` would have printed of the last phase.

@@ -7,7 +7,7 @@
 //! 3. Latencies are compared only of attempts at one planned rate, and not of closed loops, whose
 //!    latencies follow from their rates.
 
-use super::directory::{Directory, Measurement, PhaseOf, offered};
+use super::directory::{Directory, Measurement, PhaseOf, of_median_p99, offered};
 use super::figures;
 use super::layers;
 use super::statistics::median;
@@ -16,6 +16,9 @@ use crate::comparison::{intervals, order};
 use crate::model::{Asserted, Compared, FlamePair, LayerRow, Sides};
 use crate::record::{Case, PhaseKind, Run, SIDES};
 use std::collections::BTreeMap;
+
+/// A cost of a row, a response.
+type OfRow = fn(&LayerRow) -> f64;
 
 /// Values of the response time beyond a percentile, below which it is not compared.
 const TAIL_VALUES_MIN: f64 = 10.0;
@@ -189,11 +192,10 @@ fn of_attempt(directory: &Directory, case: &Case, measurement: &Measurement) -> 
         .iter()
         .flat_map(|recording| layers::layers(case, measurement, recording).enumerate())
     {
-        let waited = |row: &LayerRow| row.waits_ns.iter().map(|(_, ns)| ns).sum::<f64>();
-        let costs: [(Figure, &dyn Fn(&LayerRow) -> f64); 3] = [
-            (Figure::Cpu, &|row| row.cpu_ns),
-            (Figure::Allocated, &|row| row.allocated_bytes),
-            (Figure::Waited, &waited),
+        let costs: [(Figure, OfRow); 3] = [
+            (Figure::Cpu, |row| row.cpu_ns),
+            (Figure::Allocated, |row| row.allocated_bytes),
+            (Figure::Waited, |row| row.waits_ns.iter().map(|(_, ns)| ns).sum()),
         ];
         for (figure, of_row) in costs {
             // The kernel knows the CPU time of the whole.
@@ -238,7 +240,7 @@ fn flame_pair(
     index: usize,
 ) -> Option<FlamePair> {
     let of_side = |(_, measurements): &(&Case, Vec<Measurement>)| {
-        let number = super::median(measurements)?.attempt.number;
+        let number = of_median_p99(measurements)?.attempt.number;
         directory.unless_damaged(number, directory.recording(number)).flatten()?;
         Some(format!("{}/profile.kprof", Directory::dir_of(number)))
     };

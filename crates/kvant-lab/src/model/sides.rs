@@ -1,6 +1,6 @@
 //! The comparison of two sides as data.
 
-use super::Text;
+use super::text::Text;
 use crate::comparison::assertion::{Decision, Figure};
 use crate::comparison::intervals::Interval;
 use serde::{Deserialize, Serialize};

@@ -53,8 +53,8 @@ impl Plan {
         }
     }
 
-    /// Whether the sides of a comparison begin on copies of one store. Stores that were filled apart
-    /// differ in the shape of their trees, which would be part of every attempt.
+    /// Whether the sides of a comparison begin on copies of one store. Stores that were filled
+    /// apart differ in the shape of their trees, which would be part of every attempt.
     pub(crate) fn shares_stores(&self) -> bool {
         let stores = self.subjects.iter().map(|subject| match &subject.kind {
             SubjectKind::Kvant { program, options } => {

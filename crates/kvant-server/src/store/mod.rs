@@ -341,8 +341,8 @@ pub trait Store: Send + Sync {
         Err(missing(self.name(), Capability::Checkpoint))
     }
 
-    /// Lets flushes and compactions rest for `time`, from now ([`Capability::Pause`]). False if they
-    /// rest already.
+    /// Lets flushes and compactions rest for `time`, from now ([`Capability::Pause`]). False if
+    /// they rest already.
     fn pause(&self, time: Duration) -> Result<bool> {
         let _not_paused = time;
         Err(missing(self.name(), Capability::Pause))

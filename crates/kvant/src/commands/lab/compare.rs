@@ -1,6 +1,7 @@
 //! `kvant lab compare`: a plan as a comparison of two sides.
 
 use super::run::run_plan;
+use crate::exit::EXIT_USAGE;
 use clap::ArgMatches;
 use kvant_lab::comparison::assertion::RatioAssertion;
 use kvant_lab::plan::Plan;
@@ -27,7 +28,7 @@ pub(super) fn compare(args: &ArgMatches) -> u8 {
         Ok(plan) if problems.is_empty() => run_plan(args, plan),
         _ => {
             problems.iter().for_each(|problem| crate::complain(problem));
-            crate::EXIT_USAGE
+            EXIT_USAGE
         }
     }
 }
