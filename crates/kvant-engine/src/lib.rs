@@ -17,6 +17,8 @@ mod iter;
 mod maintenance;
 mod memtable;
 mod options;
+#[expect(unsafe_code, reason = "an instruction of the processor")]
+mod prefetch;
 #[expect(missing_docs, reason = "the names of most fields are clear and have units")]
 mod stats;
 mod table;

@@ -124,14 +124,14 @@ impl Selectors {
             counters: Arc::clone(&server.counters[index]),
             timings: Arc::clone(&server.timings[index]),
         });
-        let read_budget = ReadBudget::new(Arc::clone(&turn));
+        let read_budget = ReadBudget::new(turn);
         let storage = Rc::new(Storage {
             config: Arc::clone(&self.config),
             meter: Rc::clone(&meter),
             memory: Arc::clone(&server.memory),
             log: Arc::clone(&server.log),
             lifecycle: Arc::clone(&server.lifecycle),
-            read_budget: Rc::clone(&read_budget),
+            read_budget: Arc::clone(&read_budget),
             lag: Lag::new(&self.config, Arc::clone(&server.refusals)),
             port: server.pool.clone().map(|pool| Port::new(pool, index)),
             batcher: Default::default(),
@@ -147,7 +147,6 @@ impl Selectors {
             log: Arc::clone(&server.log),
             storage,
             handler: Box::new(Routes(Arc::clone(server))),
-            turn,
             read_budget,
             pacer: Pacer::default(),
             http,
@@ -203,7 +202,7 @@ async fn run(
 ) {
     work::spawn_tasks(&cx.storage);
     tokio::task::spawn_local(conn::sweep(Rc::clone(&cx)));
-    tokio::task::spawn_local(turns::run(Rc::clone(&cx.read_budget)));
+    tokio::task::spawn_local(turns::run(Arc::clone(&cx.read_budget)));
     let acceptors: Vec<_> = listeners
         .into_iter()
         .map(|(listener, plane)| {

@@ -54,6 +54,12 @@ pub(crate) struct Memtable {
 }
 
 impl Memtable {
+    /// Fetches what [`Memtable::get`] reads first.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        self.list.prefetch(hash);
+    }
+
     /// The newest version of `user_key` that is visible at `visible_at`, a tombstone included: its
     /// number, kind and stored value. `hash` is [`crate::format::key_hash`] of the key.
     #[inline]

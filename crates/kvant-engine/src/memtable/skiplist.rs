@@ -18,6 +18,7 @@ use super::index::{HashIndex, Known};
 use super::node::{NodeHeader, NodePtr, key_of, link_of, new_node, next_of, value_of};
 use crate::cursor::InternalIterator;
 use crate::format::{InternalKeyRef, SeqNum, key_hash, key_prefix};
+use crate::prefetch::prefetch;
 use bytes::Bytes;
 use kvant_base::Result;
 use std::marker::PhantomData;
@@ -37,7 +38,7 @@ const SLOTS_PER_ENTRY: usize = 2;
 /// A first chunk of one part in this many keeps a list small that is hardly used.
 const CHUNKS_PER_LIST: usize = 16;
 /// Keys that are searched for side by side: while one waits for memory, the others proceed.
-pub(super) const BATCH_LEN_MAX: usize = 8;
+pub(super) const BATCH_LEN_MAX: usize = 16;
 /// Versions of one key that a read steps over before it searches.
 const VERSIONS_WALKED_MAX: usize = 8;
 
@@ -118,6 +119,12 @@ impl SkipList {
         self.node(after)
     }
 
+    /// Fetches what [`SkipList::get`] reads first.
+    #[inline]
+    pub(super) fn prefetch(&self, hash: u64) {
+        prefetch(self.index.first_slot(hash));
+    }
+
     /// The newest entry of `user_key` that is visible at `visible_at`. `hash` is the key's.
     pub(super) fn get(&self, user_key: &[u8], hash: u64, visible_at: SeqNum) -> Option<Node<'_>> {
         let target = InternalKeyRef::seek(user_key, visible_at);
@@ -196,7 +203,7 @@ impl Inserter {
         let mut hashes = [0; BATCH_LEN_MAX];
         for (hash, (key, _)) in hashes.iter_mut().zip(entries) {
             *hash = key_hash(key.user_key);
-            prefetch(self.list.index.first_slot(*hash));
+            self.list.prefetch(*hash);
         }
         if entries.is_sorted_by(|(a, _), (b, _)| a < b) {
             // Mostly each key belongs directly after the one before it.
@@ -458,16 +465,4 @@ unsafe fn is_before(node: NodePtr, target: Target<'_>) -> bool {
         std::cmp::Ordering::Equal => node_key < target.key,
         order => order.is_lt(),
     }
-}
-
-/// Prefetches a cache line, where the processor has an instruction for it.
-#[inline]
-fn prefetch<T>(address: *const T) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a hint that reads nothing and may name any address.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _unused = address;
 }

@@ -26,6 +26,7 @@ pub(super) use cursor::DataBlockCursor;
 
 use super::stored::{Malformed, Parsed};
 use crate::format::{InternalKeyRef, common_prefix_bytes};
+use crate::prefetch::prefetch;
 use kvant_base::varint;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -39,6 +40,11 @@ const HASHED_RESTARTS_MAX: usize = BUCKET_SHARED as usize;
 /// `bucket_count`, `restart_count` and `tails_bytes` at the end.
 const COUNTS_BYTES: usize = 10;
 const RESTART_BYTES: usize = 8;
+const LINE_BYTES: usize = 64;
+/// Cache lines with the tails of an interval of small records.
+const TAIL_LINES: usize = 4;
+/// Intervals of a block of 4 KiB of small records.
+const RESTARTS_PREFETCHED_MAX: usize = 16;
 
 pub(crate) struct DataBlock {
     bytes: Vec<u8>,
@@ -113,6 +119,8 @@ impl DataBlock {
     /// The first entry at or after `target` with the same user key, whose hash is `hash`.
     #[inline]
     pub(super) fn get(&self, target: InternalKeyRef<'_>, hash: u64) -> Parsed<Option<BlockEntry>> {
+        // The restarts, beside the bucket; then the tails, beside the keys.
+        self.prefetch_at(self.entries_end);
         let restart = if self.bucket_count == 0 {
             self.restart_before(target)?
         } else {
@@ -122,7 +130,14 @@ impl DataBlock {
                 restart => usize::from(restart),
             }
         };
-        self.scan_for(target, self.restart(restart)?)
+        let place = self.restart(restart)?;
+        (0..TAIL_LINES).for_each(|line| self.prefetch_at(place.tail_at + line * LINE_BYTES));
+        self.scan_for(target, place)
+    }
+
+    #[inline]
+    fn prefetch_at(&self, at: usize) {
+        prefetch(self.bytes.as_ptr().wrapping_add(at));
     }
 
     #[inline]
@@ -169,6 +184,10 @@ impl DataBlock {
     /// The last restart before `target`, or the first one: the first entry at or after `target` is
     /// in its interval or starts the next one.
     fn restart_before(&self, target: InternalKeyRef<'_>) -> Parsed<usize> {
+        // A search waits for one key after the other.
+        for restart in 0..self.restart_count.min(RESTARTS_PREFETCHED_MAX) {
+            self.prefetch_at(self.restart(restart)?.entry_at);
+        }
         let (mut low, mut high) = (0, self.restart_count - 1);
         while low < high {
             let middle = (low + high).div_ceil(2);

@@ -6,6 +6,7 @@
 //! standard Bloom filter, because lines are unequally full.
 
 use super::stored::{Malformed, Parsed};
+use crate::prefetch::prefetch;
 use std::f64::consts::LN_2;
 
 /// Most bits set per key.
@@ -50,6 +51,12 @@ impl Filter {
             }
         }
         filter
+    }
+
+    /// Fetches what [`Filter::may_contain`] reads.
+    #[inline]
+    pub(super) fn prefetch(&self, hash: u64) {
+        prefetch(&raw const self.lines[self.line_index(hash)]);
     }
 
     /// False if no key with this hash is in the table.

@@ -132,6 +132,14 @@ impl Table {
         &self.path
     }
 
+    /// Fetches what [`Table::get`] reads first.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        if let FilterState::Pinned(filter) = &self.filter {
+            filter.prefetch(hash);
+        }
+    }
+
     /// The newest version of `user_key` with a sequence number up to `visible_at`. `hash` is
     /// [`crate::format::key_hash`] of the key.
     #[inline]

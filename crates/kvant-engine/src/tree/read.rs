@@ -6,7 +6,6 @@ use crate::format::{SeqNum, ValueKind, key_hash, split_expiry};
 use crate::table::{FoundEntry, PointRead, PointResult, ReadTrace, Stop, Table, Wait};
 use arc_swap::Guard;
 use bytes::Bytes;
-use kvant_base::limits::LEVELS;
 use kvant_base::log::Level;
 use kvant_base::tag::{self, Stage};
 use kvant_base::{Error, ErrorKind, Result};
@@ -110,6 +109,12 @@ impl Tree {
         let hash = key_hash(key);
         let memtables =
             std::iter::once(&view.active).chain(view.sealed.iter().map(|sealed| &sealed.memtable));
+        // Where the key may be differs from request to request, so the processor cannot guess it.
+        memtables.clone().for_each(|memtable| memtable.prefetch(hash));
+        for level in view.version.levels_in_use() {
+            let tables = view.version.tables_for_key(level, key);
+            tables.for_each(|file| file.table.prefetch(hash));
+        }
         for memtable in memtables {
             if let Some((_, kind, stored)) = memtable.get(key, hash, seq) {
                 let value =
@@ -135,7 +140,7 @@ impl Tree {
         if let Some((_, value)) = newest {
             return Ok(value.map(|value| (value, Source::Table)));
         }
-        for level in 1..LEVELS {
+        for level in view.version.levels_in_use().filter(|&level| level > 0) {
             let Some(file) = view.version.tables_for_key(level, key).next() else {
                 continue;
             };

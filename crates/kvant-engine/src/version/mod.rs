@@ -160,8 +160,15 @@ impl<T> Version<T> {
         self.levels[level].totals
     }
 
+    /// The levels that have tables.
+    #[inline]
+    pub(crate) fn levels_in_use(&self) -> impl Iterator<Item = usize> {
+        (0..limits::LEVELS).filter(|&level| !self.tables(level).is_empty())
+    }
+
     /// The tables of a level whose range covers `user_key`: newest first in level 0, at most one in
     /// the others.
+    #[inline]
     pub(crate) fn tables_for_key<'a>(
         &'a self,
         level: usize,

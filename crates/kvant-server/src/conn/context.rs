@@ -9,7 +9,7 @@ use crate::http::known_request::KnownRequests;
 use crate::http::{Exchange, Problem, Reply, Response, Route};
 use crate::memory::RequestMemory;
 use crate::timing::Meter;
-use crate::turns::{ReadBudget, Turn};
+use crate::turns::ReadBudget;
 use crate::work::{EntityOutcome, Failure, Storage};
 use hyper::server::conn::http1;
 use kvant_base::Log;
@@ -36,8 +36,7 @@ pub(crate) struct ConnContext {
     pub(crate) log: Arc<dyn Log>,
     pub(crate) storage: Rc<Storage>,
     pub(crate) handler: Box<dyn Handler>,
-    pub(crate) turn: Arc<Turn>,
-    pub(crate) read_budget: Rc<ReadBudget>,
+    pub(crate) read_budget: Arc<ReadBudget>,
     pub(crate) pacer: Pacer,
     pub(crate) http: http1::Builder,
     pub(crate) buffers: Buffers,

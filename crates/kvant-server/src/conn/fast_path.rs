@@ -58,9 +58,9 @@ pub(super) async fn serve(
     socket: &mut Socket,
 ) -> io::Result<FastPathEnd> {
     loop {
-        let received = poll_fn(|task| match cx.stopping.get() {
+        let received = poll_fn(|_| match cx.stopping.get() {
             true => Poll::Ready(Ok(None)),
-            false => socket.poll_receive(REQUEST_BYTES_MAX, task).map_ok(Some),
+            false => socket.poll_receive(REQUEST_BYTES_MAX).map_ok(Some),
         });
         let received_bytes = match received.await? {
             None => return Ok(FastPathEnd::HandedOver),

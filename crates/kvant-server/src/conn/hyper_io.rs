@@ -71,7 +71,7 @@ pub(super) fn status_of_too_large(unread: &[u8]) -> &'static str {
 impl Read for Socket {
     fn poll_read(
         self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
+        _cx: &mut Context<'_>,
         mut cursor: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
         let socket = self.get_mut();
@@ -79,7 +79,7 @@ impl Read for Socket {
         let bytes_max = cursor.remaining().min(socket.hyper_read_bytes_max()?);
         let (read_buffer, unread);
         let bytes = if socket.unread.is_empty() {
-            let received_bytes = ready!(socket.poll_receive(bytes_max, cx))?;
+            let received_bytes = ready!(socket.poll_receive(bytes_max))?;
             read_buffer = socket.cx.buffers.read.borrow();
             read_buffer.received(received_bytes)
         } else {

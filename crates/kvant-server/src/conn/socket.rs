@@ -82,7 +82,7 @@ impl Socket {
         state: Rc<SocketState>,
         task: Waker,
     ) -> Socket {
-        let arrival = Arrival::new(task, Arc::clone(&cx.turn));
+        let arrival = Arrival::new(task, &cx.read_budget);
         Socket {
             cx,
             state,
@@ -102,33 +102,26 @@ impl Socket {
 
     /// Receives at most `bytes_max` into the selector's read buffer, and returns how many; 0 at the
     /// peer's end.
-    pub(super) fn poll_receive(
-        &mut self,
-        bytes_max: usize,
-        cx: &mut Context<'_>,
-    ) -> Poll<io::Result<usize>> {
+    pub(super) fn poll_receive(&mut self, bytes_max: usize) -> Poll<io::Result<usize>> {
         if let Some(time) = self.state.take_rest() {
             self.rest_timer = Some(Box::pin(tokio::time::sleep(time)));
         }
+        // Not that of the task: the next request counts as arrived when this one is woken.
+        let mut cx = Context::from_waker(&self.arrival_waker);
         if let Some(timer) = &mut self.rest_timer {
-            // The next request counts as arrived at the end of the rest.
-            let mut cx = Context::from_waker(&self.arrival_waker);
             ready!(timer.as_mut().poll(&mut cx));
             self.rest_timer = None;
         }
-        let passes = !self.arrival.is_woken()
-            || self.state.has_priority.get()
-            || self.cx.read_budget.try_pass(&self.state.pass, cx.waker());
-        if !passes {
+        if self.arrival.waits() {
             return Poll::Pending;
         }
         let _tag = tag::stage(Stage::Parse);
         let mut read_buffer = self.cx.buffers.read.borrow_mut();
         let mut buffer = ReadBuf::new(read_buffer.room(bytes_max));
-        let mut cx = Context::from_waker(&self.arrival_waker);
         let Poll::Ready(received) = Pin::new(&mut self.stream).poll_read(&mut cx, &mut buffer)
         else {
             self.arrival.forget();
+            self.arrival.set_priority(self.state.has_priority.get());
             return Poll::Pending;
         };
         received?;

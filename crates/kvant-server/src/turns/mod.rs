@@ -10,12 +10,11 @@
 
 mod read_budget;
 
-pub(crate) use read_budget::{Pass, ReadBudget, run};
+pub(crate) use read_budget::{Arrival, ReadBudget, run};
 
 use kvant_env::Clock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Wake, Waker};
 
 const NEVER: u64 = u64::MAX;
 
@@ -52,56 +51,5 @@ impl Turn {
     #[inline]
     pub(crate) fn number(&self) -> u64 {
         self.number.load(Ordering::Relaxed)
-    }
-}
-
-/// A waker that notes when it was woken.
-pub(crate) struct Arrival {
-    task: Waker,
-    turn: Arc<Turn>,
-    woken_ns: AtomicU64,
-}
-
-impl Arrival {
-    pub(crate) fn new(task: Waker, turn: Arc<Turn>) -> Arc<Arrival> {
-        Arc::new(Arrival { task, turn, woken_ns: AtomicU64::new(NEVER) })
-    }
-
-    /// When the turn began in which it was woken since the last call. Returns the current time if
-    /// it was not woken: the bytes were there already.
-    #[inline]
-    pub(crate) fn take_ns(&self) -> u64 {
-        match self.forget() {
-            NEVER => self.turn.clock.monotonic_ns(),
-            woken_ns => woken_ns,
-        }
-    }
-
-    /// Whether it was woken since the last read. A running connection calls it, so it ends the
-    /// turn's wake-ups.
-    #[inline]
-    pub(crate) fn is_woken(&self) -> bool {
-        self.turn.end();
-        self.woken_ns.load(Ordering::Relaxed) != NEVER
-    }
-
-    /// Forgets a wake-up that found nothing to read, and returns its time.
-    #[inline]
-    pub(crate) fn forget(&self) -> u64 {
-        self.turn.end();
-        let woken_ns = self.woken_ns.load(Ordering::Relaxed);
-        self.woken_ns.store(NEVER, Ordering::Relaxed);
-        woken_ns
-    }
-}
-
-impl Wake for Arrival {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.woken_ns.store(self.turn.began_ns(), Ordering::Relaxed);
-        self.task.wake_by_ref();
     }
 }

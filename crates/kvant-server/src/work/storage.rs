@@ -59,7 +59,7 @@ pub(crate) struct Storage {
     pub(crate) memory: Arc<RequestMemory>,
     pub(crate) log: Arc<dyn Log>,
     pub(crate) lifecycle: Arc<Lifecycle>,
-    pub(crate) read_budget: Rc<ReadBudget>,
+    pub(crate) read_budget: Arc<ReadBudget>,
     pub(crate) lag: Lag,
     /// `None` with `--dispatch inline`.
     pub(crate) port: Option<Rc<Port>>,

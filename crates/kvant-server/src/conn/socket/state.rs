@@ -8,10 +8,8 @@
 use crate::conn::phase::Progress;
 use crate::http::Operation;
 use crate::timing::{Stamps, Trace};
-use crate::turns::Pass;
 use kvant_base::tag;
 use std::cell::Cell;
-use std::rc::Rc;
 use std::time::Duration;
 
 #[derive(Default)]
@@ -34,8 +32,6 @@ pub(crate) struct SocketState {
     pub(in crate::conn) activity: Cell<tag::Activity>,
     /// Hyper has all of its response.
     pub(in crate::conn) is_complete: Cell<bool>,
-    /// Whether it may read in this turn of the event loop.
-    pub(in crate::conn) pass: Rc<Cell<Pass>>,
     /// Its last request was for the status.
     pub(in crate::conn) has_priority: Cell<bool>,
     /// How long to rest before the next read: the client was refused.
