@@ -102,8 +102,10 @@ fn manual_pages_one_file_a_command() {
     let more = [
         "-db-stats",
         "-db-verify",
+        "-explain",
         "-lab",
         "-lab-compare",
+        "-lab-explain",
         "-lab-list",
         "-lab-report",
         "-lab-run",

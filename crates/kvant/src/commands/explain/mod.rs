@@ -89,11 +89,12 @@ fn begin_ns(evidence: &Evidence, at_s: u64) -> Result<u64> {
         true => today_ns,
         false => today_ns - SECONDS_OF_DAY * NS_OF_SECOND,
     };
-    let begin_ns = wall_ns.saturating_add_signed(origin_ns.saturating_neg());
-    match evidence.windows.first() {
-        Some(first) if begin_ns + MINUTE_NS > first.start_ns => Ok(begin_ns),
-        _ => Err(Error::invalid("the server's history does not reach back to that time")),
-    }
+    // A time before the machine's start has none of the monotonic clock.
+    let begin_ns = wall_ns.checked_add_signed(origin_ns.saturating_neg());
+    let first_ns = evidence.windows.first().map_or(0, |first| first.start_ns);
+    begin_ns
+        .filter(|begin_ns| begin_ns + MINUTE_NS > first_ns)
+        .ok_or_else(|| Error::invalid("the server's history does not reach back to that time"))
 }
 
 /// Writes the page of an explanation.
