@@ -26,8 +26,9 @@ const DRAWS: usize = 9_999;
 /// Histograms have three digits, so that figures which agree in all of them are not known any
 /// better: added to each side of an interval, and in quadrature to the deviation of a block.
 const ROUNDING: f64 = 0.001;
-/// Standard errors beyond the interval at which a difference is seen in 95 of 100 comparisons.
-const POWER_DEVIATIONS: f64 = 1.645;
+/// Standard errors beyond the interval at which a difference is seen with a probability of 95 %:
+/// Student's t of [`BLOCKS_MIN`] blocks, which more blocks do not exceed.
+const POWER_DEVIATIONS: f64 = 1.895;
 
 /// What the blocks say of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,7 +39,8 @@ pub struct Interval {
     pub low: f64,
     /// ... and at most this.
     pub high: f64,
-    /// The least difference, as a part of A, that 95 of 100 such comparisons show.
+    /// The least difference, as a part of A, that blocks with this noise show with a probability of
+    /// 95 %.
     pub detectable_part: f64,
     /// Blocks.
     pub block_count: usize,

@@ -52,7 +52,8 @@ pub struct Compared {
     pub block_count: usize,
     /// What may be said of the ratio; `None` with too few blocks, or of a maximum.
     pub interval: Option<(f64, f64)>,
-    /// The least difference, as a part of A, that 95 of 100 such comparisons show.
+    /// The least difference, as a part of A, that blocks with this noise show with a probability of
+    /// 95 %.
     pub detectable_part: Option<f64>,
 }
 

@@ -10,17 +10,13 @@ fn made(count: u64, factor: f64) -> impl Iterator<Item = Made> {
 
 #[test]
 fn equal_sides_differ_in_at_most_5_of_100_comparisons() {
-    let (mut claimed, mut by_two_runs) = (0, 0);
+    let mut claimed = 0;
     for one in made(100, 1.0) {
         let mut intervals = one.intervals.iter().flatten();
         claimed += usize::from(intervals.any(|interval| interval.difference().is_some()));
-        by_two_runs += usize::from(one.is_claimed_by_two_runs);
     }
     println!("{claimed} of 100 comparisons of equal sides claim a difference");
     assert!(claimed <= 5, "{claimed}");
-    // The data are not easy: their windows, taken for independent, would mislead.
-    println!("two runs whose windows are taken for independent: {by_two_runs} of 100");
-    assert!(by_two_runs > 30, "{by_two_runs}");
 }
 
 #[test]
@@ -32,5 +28,6 @@ fn five_per_cent_more_time_is_found_with_its_sign() {
         found += usize::from(medians.difference() == Some(true));
     }
     println!("5 % more time is found in {found} of 50 comparisons");
-    assert!(found >= 45, "{found}");
+    // Ten blocks of this noise find it in two of three; none may find the opposite.
+    assert!(found >= 30, "{found}");
 }

@@ -35,9 +35,6 @@ const SLOW_PART: f64 = 0.01;
 pub(crate) struct Made {
     /// As it is judged.
     pub(crate) intervals: Vec<Option<intervals::Interval>>,
-    /// Whether one run of each side, the windows of which are taken for independent, would claim a
-    /// difference of the median.
-    pub(crate) is_claimed_by_two_runs: bool,
 }
 
 struct Maker {
@@ -47,7 +44,6 @@ struct Maker {
 /// What an attempt measures.
 struct Measured {
     figures: [f64; FIGURES.len()],
-    window_medians_ln: Vec<f64>,
 }
 
 /// A comparison of sides of which B needs `factor` times the time of A.
@@ -82,22 +78,7 @@ pub(crate) fn compare(seed: u64, factor: f64) -> Made {
                 .collect()
         })
         .collect();
-    Made {
-        intervals: intervals::simultaneous(&ratios, seed),
-        is_claimed_by_two_runs: is_claimed_by_windows(of_sides.each_ref().map(|side| &side[0])),
-    }
-}
-
-/// Two-sided, 1 %, for a normal difference of means.
-fn is_claimed_by_windows(sides: [&Measured; 2]) -> bool {
-    let [a, b] = sides.map(|side| {
-        let values = &side.window_medians_ln;
-        let count = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / count;
-        let square_sum: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        (mean, square_sum / (count - 1.0) / count)
-    });
-    (a.0 - b.0).abs() > 2.576 * (a.1 + b.1).sqrt()
+    Made { intervals: intervals::simultaneous(&ratios, seed) }
 }
 
 impl Maker {
@@ -116,25 +97,21 @@ impl Maker {
         let first_flush = self.rng.below(FLUSH_WINDOWS) as usize;
         let mut window_ln = WINDOW * self.normal();
         let mut all = Vec::with_capacity(WINDOWS * REQUESTS_OF_WINDOW);
-        let (mut window_medians_ln, mut flushes) = (Vec::new(), 0.0);
+        let mut flushes = 0.0;
         for window in 0..WINDOWS {
             let fresh = WINDOW * (1.0 - WINDOW_KEPT * WINDOW_KEPT).sqrt();
             window_ln = WINDOW_KEPT * window_ln + fresh * self.normal();
             let is_flush = window % FLUSH_WINDOWS as usize == first_flush;
             flushes += f64::from(u8::from(is_flush));
             let scale = (slowness_ln + window_ln).exp() * if is_flush { FLUSH_FACTOR } else { 1.0 };
-            let mut of_window: Vec<f64> =
-                (0..REQUESTS_OF_WINDOW).map(|_| scale * self.response()).collect();
-            of_window.sort_by(f64::total_cmp);
-            window_medians_ln.push(of_window[REQUESTS_OF_WINDOW / 2].ln());
-            all.extend(of_window);
+            all.extend((0..REQUESTS_OF_WINDOW).map(|_| scale * self.response()));
         }
         all.sort_by(f64::total_cmp);
         let quantile = |part: f64| all[(all.len() as f64 * part) as usize];
         let cpu = (0.5 * slowness_ln + 0.005 * self.normal()).exp();
         let written = flushes + 0.3 * self.uniform();
         let figures = [quantile(0.5), quantile(0.9), quantile(0.99), quantile(0.999), cpu, written];
-        Measured { figures, window_medians_ln }
+        Measured { figures }
     }
 
     /// A response time with a mean of about 1.
