@@ -8,8 +8,6 @@ use kvant_env::rng::Rng;
 use kvant_lab::comparison::{intervals, order};
 use std::f64::consts::TAU;
 
-/// Blocks of a comparison.
-pub(crate) const BLOCKS: u32 = 10;
 const WINDOWS: usize = 100;
 const REQUESTS_OF_WINDOW: usize = 40;
 /// Figures of an attempt.
@@ -31,30 +29,22 @@ const FLUSH_WINDOWS: u64 = 25;
 /// Requests that take many times as long, by a cause of their own.
 const SLOW_PART: f64 = 0.01;
 
-/// A comparison that was made up.
-pub(crate) struct Made {
-    /// As it is judged.
-    pub(crate) intervals: Vec<Option<intervals::Interval>>,
-}
-
 struct Maker {
     rng: Rng,
 }
 
-/// What an attempt measures.
-struct Measured {
-    figures: [f64; FIGURES.len()],
-}
+/// Of an attempt.
+type Figures = [f64; FIGURES.len()];
 
-/// A comparison of sides of which B needs `factor` times the time of A.
-pub(crate) fn compare(seed: u64, factor: f64) -> Made {
+/// The intervals of a comparison of sides of which B needs `factor` times the time of A.
+pub(crate) fn compare(seed: u64, blocks: u32, factor: f64) -> Vec<Option<intervals::Interval>> {
     let mut maker = Maker { rng: Rng::new(seed) };
-    let repeats = BLOCKS * order::REPEATS_OF_BLOCK;
+    let repeats = blocks * order::REPEATS_OF_BLOCK;
     let attempt_count = f64::from(2 * repeats);
     let trend = TREND_MAX * (2.0 * maker.uniform() - 1.0) / attempt_count;
     let (mut speed, mut wave, mut attempts) = (0.0, 0.0, 0.0);
     // By side, then repeat.
-    let mut of_sides: [Vec<Measured>; 2] = [Vec::new(), Vec::new()];
+    let mut of_sides: [Vec<Figures>; 2] = [Vec::new(), Vec::new()];
     for repeat in 1..=repeats {
         let sides = if order::is_b_first(seed, repeat) { [1, 0] } else { [0, 1] };
         for side in sides {
@@ -71,14 +61,14 @@ pub(crate) fn compare(seed: u64, factor: f64) -> Made {
     let ratios: Vec<Vec<Option<f64>>> = (0..FIGURES.len())
         .map(|figure| {
             let of = |side: usize, repeats: [u32; 2]| {
-                repeats.map(|repeat| of_sides[side][repeat as usize - 1].figures[figure])
+                repeats.map(|repeat| of_sides[side][repeat as usize - 1][figure])
             };
             order::blocks(repeats)
                 .map(|repeats| intervals::log_ratio(of(0, repeats), of(1, repeats)))
                 .collect()
         })
         .collect();
-    Made { intervals: intervals::simultaneous(&ratios, seed) }
+    intervals::simultaneous(&ratios, seed)
 }
 
 impl Maker {
@@ -92,7 +82,7 @@ impl Maker {
     }
 
     /// An attempt on a machine of this slowness, as a logarithm.
-    fn attempt(&mut self, slowness_ln: f64) -> Measured {
+    fn attempt(&mut self, slowness_ln: f64) -> Figures {
         let slowness_ln = slowness_ln + PROCESS * self.normal();
         let first_flush = self.rng.below(FLUSH_WINDOWS) as usize;
         let mut window_ln = WINDOW * self.normal();
@@ -110,8 +100,7 @@ impl Maker {
         let quantile = |part: f64| all[(all.len() as f64 * part) as usize];
         let cpu = (0.5 * slowness_ln + 0.005 * self.normal()).exp();
         let written = flushes + 0.3 * self.uniform();
-        let figures = [quantile(0.5), quantile(0.9), quantile(0.99), quantile(0.999), cpu, written];
-        Measured { figures }
+        [quantile(0.5), quantile(0.9), quantile(0.99), quantile(0.999), cpu, written]
     }
 
     /// A response time with a mean of about 1.
