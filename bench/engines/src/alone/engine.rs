@@ -18,7 +18,8 @@ pub(crate) fn open(dir: &Path, memory_bytes: u64, goal: CompactionGoal) -> Resul
     let mut options = Options::for_goal(memory_bytes, goal);
     options.sync = SyncLevel::Os;
     let (env, resources) = (Env::posix(), Resources::new(&options));
-    freed_memory::keep_releasing(&env, &resources.memory, &resources.log);
+    let (memory, events) = (&resources.memory, &resources.events);
+    freed_memory::keep_releasing(&env, memory, events, &resources.log);
     Ok(Db::open(env, dir, options, resources)?)
 }
 
