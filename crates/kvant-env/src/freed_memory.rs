@@ -6,20 +6,22 @@
 //!
 //! A release locks the heaps, one after the other, and threads that allocate wait for it: 14 to
 //! 18 ms for 180 MiB. So it is an event, and comes only when it is needed: the process is about to
-//! exceed the budget, or nothing has taken the memory again for a minute.
+//! exceed the budget, or nothing has taken the memory again for a minute. What a release leaves
+//! uncounted is counted from then on, as [`Consumer::Process`], so that the block cache makes room
+//! for it.
 //!
 //! Threads: a task of its own, which looks once per second. It has the priority of a selector,
 //! because of these locks.
 
 use crate::{Clock, Env, Step, Task, posix};
 use kvant_base::events::{EventKind, Field};
+use kvant_base::lock::NamedMutex;
 use kvant_base::log::{Level, Log};
-use kvant_base::{Events, MemoryBudget};
+use kvant_base::{Consumer, Events, MemoryBudget, Reservation};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 const INTERVAL_NS: u64 = 1_000_000_000;
-/// Memory is released when the uncounted part has grown by one part in this many of the budget, and
+/// Memory is released when one part in this many of the budget is neither counted nor expected, and
 /// the process has less than another such part left: as much as the block cache leaves free.
 const BUDGET_PARTS: u64 = 16;
 /// Or when the uncounted part has been as large for this long. The cache takes the memory of tables
@@ -44,10 +46,17 @@ struct FreedMemory {
     events: Arc<Events>,
     clock: Arc<dyn Clock>,
     log: Arc<dyn Log>,
-    /// The least that was resident and not counted since the last release: it stays.
-    expected_bytes: AtomicU64,
-    /// Since when the uncounted part is larger than that by what is worth a release.
-    grown_since_ns: AtomicU64,
+    state: NamedMutex<State>,
+}
+
+/// What the task knows since the last release.
+#[derive(Default)]
+struct State {
+    /// The least that was resident and counted by no other consumer: it stays. `None` until the
+    /// first look.
+    expected: Option<Reservation>,
+    /// Since when there is more, by what is worth a release.
+    grown_since_ns: Option<u64>,
 }
 
 impl FreedMemory {
@@ -57,23 +66,27 @@ impl FreedMemory {
         clock: Arc<dyn Clock>,
         log: Arc<dyn Log>,
     ) -> FreedMemory {
-        let (expected_bytes, grown_since_ns) = (AtomicU64::new(u64::MAX), AtomicU64::new(u64::MAX));
-        FreedMemory { memory, events, clock, log, expected_bytes, grown_since_ns }
+        let state = NamedMutex::new("freed memory", State::default());
+        FreedMemory { memory, events, clock, log, state }
     }
 
-    /// Whether to release now, with so much resident memory, of which so much is not counted.
+    /// Whether to release now, with so much resident memory, of which so much is counted by no
+    /// other consumer.
     fn is_due(&self, resident_bytes: u64, uncounted_bytes: u64) -> bool {
-        let expected_bytes = self.expected_bytes.load(Ordering::Relaxed).min(uncounted_bytes);
-        self.expected_bytes.store(expected_bytes, Ordering::Relaxed);
+        let mut state = self.state.lock();
+        let expected = state
+            .expected
+            .get_or_insert_with(|| self.memory.reserve(Consumer::Process, uncounted_bytes));
+        let expected_bytes = expected.bytes().min(uncounted_bytes);
+        expected.resize(expected_bytes);
         let limit_bytes = self.memory.limit_bytes();
         let part_bytes = limit_bytes / BUDGET_PARTS;
         if uncounted_bytes - expected_bytes < part_bytes {
-            self.grown_since_ns.store(u64::MAX, Ordering::Relaxed);
+            state.grown_since_ns = None;
             return false;
         }
         let now_ns = self.clock.monotonic_ns();
-        let grown_since_ns = self.grown_since_ns.load(Ordering::Relaxed).min(now_ns);
-        self.grown_since_ns.store(grown_since_ns, Ordering::Relaxed);
+        let grown_since_ns = *state.grown_since_ns.get_or_insert(now_ns);
         resident_bytes + part_bytes > limit_bytes || now_ns - grown_since_ns >= UNUSED_NS
     }
 
@@ -82,8 +95,12 @@ impl FreedMemory {
         posix::release_freed_memory();
         let end_ns = self.clock.monotonic_ns();
         let left_bytes = uncounted_bytes_of(&self.memory).map_or(uncounted_bytes, |(_, left)| left);
-        self.expected_bytes.store(left_bytes, Ordering::Relaxed);
-        self.grown_since_ns.store(u64::MAX, Ordering::Relaxed);
+        let mut state = self.state.lock();
+        state.grown_since_ns = None;
+        if let Some(expected) = &mut state.expected {
+            expected.resize(left_bytes);
+        }
+        drop(state);
         let bytes = uncounted_bytes.saturating_sub(left_bytes);
         let fields = vec![("bytes", Field::Number(bytes))];
         self.events.add_complete(EventKind::Release, start_ns, end_ns, fields);
@@ -92,10 +109,12 @@ impl FreedMemory {
     }
 }
 
-/// Resident memory, and what of it `memory` does not count; `None` if the system does not tell.
+/// Resident memory, and what of it no other consumer of `memory` counts; `None` if the system does
+/// not tell.
 fn uncounted_bytes_of(memory: &MemoryBudget) -> Option<(u64, u64)> {
     let resident_bytes = posix::private_resident_bytes()?;
-    Some((resident_bytes, resident_bytes.saturating_sub(memory.used_bytes_total())))
+    let counted_bytes = memory.used_bytes_total() - memory.used_bytes(Consumer::Process);
+    Some((resident_bytes, resident_bytes.saturating_sub(counted_bytes)))
 }
 
 impl Task for FreedMemory {

@@ -67,3 +67,17 @@ fn memory_is_released_when_little_is_left_of_the_budget() {
     assert!(!task.is_due(960 * MIB, 80 * MIB));
     assert!(task.is_due(961 * MIB, 80 * MIB));
 }
+
+#[test]
+fn what_a_release_leaves_is_counted() {
+    const MIB: u64 = 1 << 20;
+    let (task, _) = task(1024 * MIB);
+    let counted_bytes = || task.memory.used_bytes(Consumer::Process);
+    assert!(!task.is_due(500 * MIB, 40 * MIB));
+    assert_eq!(counted_bytes(), 40 * MIB);
+    assert!(!task.is_due(500 * MIB, 30 * MIB));
+    assert!(!task.is_due(500 * MIB, 60 * MIB));
+    assert_eq!(counted_bytes(), 30 * MIB, "the least");
+    task.release(60 * MIB);
+    assert_ne!(counted_bytes(), 30 * MIB, "what this process really holds");
+}
