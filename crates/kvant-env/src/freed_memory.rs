@@ -8,7 +8,7 @@
 //! 18 ms for 180 MiB. So it is an event, and comes only when it is needed: the process is about to
 //! exceed the budget, or nothing has taken the memory again for a minute. What a release leaves
 //! uncounted is counted from then on, as [`Consumer::Process`], so that the block cache makes room
-//! for it.
+//! for it. Mapped files are resident too: the program's, and the tables of LevelDB.
 //!
 //! Threads: a task of its own, which looks once per second. It has the priority of a selector,
 //! because of these locks.
@@ -112,7 +112,7 @@ impl FreedMemory {
 /// Resident memory, and what of it no other consumer of `memory` counts; `None` if the system does
 /// not tell.
 fn uncounted_bytes_of(memory: &MemoryBudget) -> Option<(u64, u64)> {
-    let resident_bytes = posix::private_resident_bytes()?;
+    let resident_bytes = posix::resident_bytes()?;
     let counted_bytes = memory.used_bytes_total() - memory.used_bytes(Consumer::Process);
     Some((resident_bytes, resident_bytes.saturating_sub(counted_bytes)))
 }

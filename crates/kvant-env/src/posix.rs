@@ -33,7 +33,7 @@ mod memory;
 mod mode;
 mod slice;
 
-pub use memory::{Mapping, keep_little_freed_memory, private_resident_bytes, release_freed_memory};
+pub use memory::{Mapping, keep_little_freed_memory, release_freed_memory, resident_bytes};
 pub use slice::set_time_slice;
 
 /// Parts that one system call takes (`IOV_MAX`).

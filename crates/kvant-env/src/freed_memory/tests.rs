@@ -13,7 +13,7 @@ fn task(limit_bytes: u64) -> (FreedMemory, Arc<MockClock>) {
 }
 
 fn resident_bytes() -> u64 {
-    posix::private_resident_bytes().expect("Linux tells")
+    posix::resident_bytes().expect("Linux tells")
 }
 
 /// Leaves [`BYTES`] of freed memory in a heap; what is returned keeps the heap from ending before

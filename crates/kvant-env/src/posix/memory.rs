@@ -39,12 +39,11 @@ pub fn release_freed_memory() {
     }
 }
 
-/// Resident memory of this process without mapped files; `None` if the system does not tell.
-pub fn private_resident_bytes() -> Option<u64> {
+/// Resident memory of this process; `None` if the system does not tell.
+pub fn resident_bytes() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let mut pages = statm.split_whitespace().skip(1).map(str::parse::<u64>);
-    let (resident, shared) = (pages.next()?.ok()?, pages.next()?.ok()?);
-    resident.checked_sub(shared)?.checked_mul(page_bytes() as u64)
+    let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
+    pages.checked_mul(page_bytes() as u64)
 }
 
 /// Zeroed memory mapped from the system and unmapped on drop.
