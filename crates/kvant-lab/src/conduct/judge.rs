@@ -72,7 +72,7 @@ pub(super) fn verdict(evidence: &Evidence<'_>) -> AttemptVerdict {
             None => AttemptVerdict::Failed(why),
         };
     }
-    if let Some(beside) = evidence.beside.filter(|beside| beside.outcome.total.completed == 0) {
+    if let Some(beside) = evidence.beside.filter(|beside| is_without_effect(&beside.outcome)) {
         return AttemptVerdict::Failed(format!("the load beside: {}", beside.verdict.headline));
     }
     if let Some(found) = evidence.found.filter(|found| found.saturation_rate <= 0.0) {
@@ -89,6 +89,13 @@ pub(super) fn verdict(evidence: &Evidence<'_>) -> AttemptVerdict {
         Some(why) => AttemptVerdict::Disturbed(why),
         None => AttemptVerdict::Valid,
     }
+}
+
+/// Whether no request was answered, nor is any under way: an operator's compaction may outlast the
+/// phase that it is to be measured beside.
+fn is_without_effect(beside: &Outcome) -> bool {
+    let total = &beside.total;
+    total.completed == 0 && (beside.in_flight == 0 || total.errors.total() > 0)
 }
 
 /// A phase without a successful response, in words.

@@ -246,6 +246,8 @@ fn the_load_beside_is_judged_too() {
     assert_eq!(judged(phase(1_000)), AttemptVerdict::Valid);
     let silent = judged(Measured { outcome: Outcome::default(), ..phase(0) });
     assert!(matches!(&silent, AttemptVerdict::Failed(why) if why.starts_with("the load beside: ")));
+    let under_way = Outcome { in_flight: 1, ..Outcome::default() };
+    assert_eq!(judged(Measured { outcome: under_way, ..phase(0) }), AttemptVerdict::Valid);
     let late = judged(phase(300_000_000));
     assert!(
         matches!(&late, AttemptVerdict::Disturbed(why)
