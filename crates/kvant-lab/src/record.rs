@@ -14,6 +14,7 @@
 //!   watch.json             Watch
 //!   stats.json             Vec<StatsSample>, if the subject is a Kvant
 //!   events.json            Vec<EventFacts>, likewise
+//!   trials.json            Vec<Trial>, if the run makes suspects happen
 //!   history.json           /v0/history of a Kvant by its clock, if a rate was held
 //!   profile.kprof          recording of the subject, likewise
 //! DIR/subjects/NAME.log    outputs of a subject
@@ -26,6 +27,10 @@
 //!    are converted by a [`ClockMatch`]; without one it has no events.
 //! 2. Counters in samples are cumulative; readers take differences.
 //! 3. Within a version fields are added, never renamed or redefined.
+
+mod intervention;
+
+pub use intervention::{InterventionFacts, Suspect, Trial};
 
 use kvant_load::report::json::HostFacts;
 use serde::{Deserialize, Serialize};
@@ -86,6 +91,9 @@ pub struct Run {
     /// What is compared, if it is a comparison of two sides: the subjects `A` and `B`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<ComparisonFacts>,
+    /// What is made to happen, if it is an experiment with suspects: each repeat is a block of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intervention: Option<InterventionFacts>,
     /// What all attempts have in common, by name: programs, scripts and the machine. A run is
     /// resumed only if none of it has changed.
     #[serde(default)]

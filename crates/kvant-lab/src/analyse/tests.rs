@@ -80,6 +80,7 @@ impl Fixture {
             cases,
             known: Vec::new(),
             comparison: None,
+            intervention: None,
             identity: Default::default(),
             fsyncs: Vec::new(),
         };

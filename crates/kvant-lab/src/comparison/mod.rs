@@ -4,6 +4,7 @@
 //! - [`order`]: which side is measured when.
 //! - [`intervals`]: what the measured ratios show.
 //! - [`assertion`]: what a user claims of a ratio.
+//! - [`moments`]: when an experiment makes what happen.
 //!
 //! The independent unit is the *block*: four attempts in the order A B B A or B A A B, each of a
 //! newly started process. Not the request and not a window of time: requests of a window share a
@@ -14,4 +15,5 @@
 
 pub mod assertion;
 pub mod intervals;
+pub mod moments;
 pub mod order;

@@ -75,6 +75,7 @@ pub(super) fn run(plan: &Plan, cases: Vec<Case>, options: &Options, now_wall_ms:
         cases,
         known: plan.known.clone(),
         comparison: plan.comparison.clone(),
+        intervention: plan.intervention.clone(),
         identity: identity(plan, options),
         fsyncs: Vec::new(),
     }

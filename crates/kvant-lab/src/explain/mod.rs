@@ -9,13 +9,14 @@
 //! - `suspects`: events and disturbances of the machine; `contrast`: whether slow requests coincide
 //!   with one of them more than by chance, and how much is attributable to it;
 //! - `shares`: both together, as shares of the excess with intervals;
-//! - `moments`: the slowest requests one by one.
+//! - `moments`: the slowest requests one by one;
+//! - [`intervention`]: of an experiment that made suspects happen, what that changed.
 //!
 //! Invariants:
 //! 1. Shares of a percentile add up to 1.
 //! 2. Presence is no evidence: an event that is always there explains nothing.
-//! 3. An explanation says that something coincides. It never says that something is the cause,
-//!    which only an experiment shows.
+//! 3. An explanation says that something coincides. It says that something is a cause only where an
+//!    experiment has shown it.
 //!
 //! Threads: the caller's.
 
@@ -23,6 +24,7 @@ mod contrast;
 mod direct;
 pub mod evidence;
 pub mod history;
+pub mod intervention;
 mod level;
 pub mod model;
 mod moments;

@@ -8,6 +8,7 @@
 //!   knows the place of each value; `check` compares the parts with each other, with `places`.
 //! - [`Plan::cases`] and [`Plan::resolve`] (`cases`) make cases, and what a case runs.
 //! - [`Plan::compare`] makes a plan a comparison of two sides.
+//! - [`Plan::intervene`] makes a plan an experiment with suspects of slow requests.
 //! - [`Plan::quick`] shortens a plan, by [`Plan::expected_duration`] (`estimate`).
 //! - `catalogue` has the plans that come with the program.
 //!
@@ -19,6 +20,7 @@ mod catalogue;
 mod check;
 mod compare;
 mod estimate;
+mod intervene;
 mod parse;
 mod places;
 mod problem;
@@ -74,6 +76,8 @@ pub struct Plan {
     pub shortened: Vec<String>,
     /// What is compared, if it is a comparison of two sides.
     pub comparison: Option<crate::record::ComparisonFacts>,
+    /// What is made to happen, if it is an experiment with suspects.
+    pub intervention: Option<crate::record::InterventionFacts>,
 }
 
 /// A server under test.

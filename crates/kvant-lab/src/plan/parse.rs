@@ -146,6 +146,7 @@ fn parse(text: &str, path: &Path, report: &Report) -> Option<Plan> {
         known: known::known(&table, &mut places),
         shortened: Vec::new(),
         comparison: None,
+        intervention: None,
     };
     table.finish();
     check::check(&plan, &places, report);

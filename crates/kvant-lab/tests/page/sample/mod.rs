@@ -223,6 +223,7 @@ fn run() -> Run {
         cases,
         known: Vec::new(),
         comparison: None,
+        intervention: None,
         identity: BTreeMap::new(),
         fsyncs: Vec::new(),
     }

@@ -1,0 +1,228 @@
+//! What making suspects happen changed: the experiment that tells causes from companions.
+//!
+//! In each block a suspect happens at a moment of the lab's choice, and at a neighbouring moment,
+//! its control, nothing is done; chance decides which is first
+//! ([`crate::comparison::moments`]). Requests that were due in a window after a moment are its
+//! sample. Of a block, an operation and a percentile there is one number, the logarithm of treated
+//! by control. Intervals of all suspects, operations and percentiles hold together in 99 of 100
+//! experiments ([`crate::comparison::intervals`]).
+//!
+//! Invariants:
+//! 1. A suspect is called a cause only if the whole interval of its effect is above 0.
+//! 2. There is one call of [`intervals::simultaneous`] for everything that is claimed.
+
+use super::evidence::Window;
+use super::level::percentile_ns;
+use super::model::Cause;
+use super::words::time;
+use crate::comparison::intervals;
+use crate::record::Suspect;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Percentiles of which effects are measured.
+const PERCENTS: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
+
+/// Requests that were due in the window after a moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// [`crate::record::Case::id`].
+    pub case: usize,
+    /// From 1.
+    pub block: u32,
+    /// Which suspect the moment is of.
+    pub suspect: Suspect,
+    /// Whether it was made to happen.
+    pub is_treated: bool,
+    /// By operation: nanoseconds and requests with this response time, ascending.
+    pub latencies: BTreeMap<String, Vec<(u64, u64)>>,
+}
+
+/// What making a suspect happen did to a percentile.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Effect {
+    /// [`crate::record::Case::id`].
+    pub case: usize,
+    /// What happened.
+    pub suspect: Suspect,
+    /// Such as `get`.
+    pub operation: String,
+    /// Such as 99.9.
+    pub percent: f64,
+    /// Blocks in which both moments have enough requests.
+    pub block_count: usize,
+    /// The percentile when nothing was done: the geometric mean of the controls.
+    pub control_ns: f64,
+    /// What it is more when the suspect happens, less if it is below 0; `None` without blocks.
+    pub change_ns: Option<f64>,
+    /// What may be said of the change; `None` with too few blocks.
+    pub interval_ns: Option<(f64, f64)>,
+    /// The least change that would have been seen with a probability of 95 %.
+    pub detectable_ns: Option<f64>,
+    /// Part of the excess of the percentile that coincides with the suspect, by the explanations
+    /// of the same attempts; 0 if none does.
+    #[serde(default)]
+    pub coinciding_part: f64,
+}
+
+kvant_base::named_enum! {
+    /// What an experiment says of a suspect.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Finding {
+        /// Making it happen raises the percentile.
+        Cause = "cause",
+        /// Making it happen lowers the percentile.
+        Relief = "relief",
+        /// It coincides with slow requests, and making it happen changes nothing.
+        Correlation = "correlation",
+        /// Making it happen changes nothing, and slow requests do not coincide with it either.
+        NoEffect = "no effect",
+        /// There are too few blocks.
+        Unknown = "unknown",
+    }
+}
+
+impl Effect {
+    /// What the experiment says.
+    pub fn finding(&self) -> Finding {
+        match self.interval_ns {
+            None => Finding::Unknown,
+            Some((low, _)) if low > 0.0 => Finding::Cause,
+            Some((_, high)) if high < 0.0 => Finding::Relief,
+            Some(_) if self.coinciding_part > 0.0 => Finding::Correlation,
+            Some(_) => Finding::NoEffect,
+        }
+    }
+
+    /// What evidence of the past calls the suspect.
+    pub fn cause(&self) -> Cause {
+        match self.suspect {
+            Suspect::Neighbour => Cause::Neighbours,
+            suspect => Cause::Event(suspect.name().to_owned()),
+        }
+    }
+
+    /// The finding in a clause that follows the suspect's name.
+    pub fn words(&self) -> String {
+        let [change, low, high, detectable] = [
+            self.change_ns,
+            self.interval_ns.map(|(low, _)| low),
+            self.interval_ns.map(|(_, high)| high),
+            self.detectable_ns,
+        ]
+        .map(|ns| signed(ns.unwrap_or(0.0)));
+        match self.finding() {
+            Finding::Cause => {
+                format!("cause: making it happen adds {change} ({low} to {high})")
+            }
+            Finding::Relief => {
+                format!("relief: making it happen takes away {change} ({low} to {high})")
+            }
+            Finding::Correlation => format!(
+                "correlation: making it happen has no effect; {detectable} or more would have \
+                 been seen"
+            ),
+            Finding::NoEffect => {
+                format!("no effect; {detectable} or more would have been seen")
+            }
+            Finding::Unknown => {
+                format!("nothing is claimed of fewer than {} blocks", intervals::BLOCKS_MIN)
+            }
+        }
+    }
+}
+
+/// A time with its sign, if that is negative.
+fn signed(ns: f64) -> String {
+    let sign = if ns < 0.0 { "-" } else { "" };
+    format!("{sign}{}", time(ns.abs().round() as u64))
+}
+
+/// Response times of the requests that were due between two times, by operation. Windows know when
+/// requests ended: they count as due their response time before the middle of their window.
+pub fn due(windows: &[Window], from_ns: u64, to_ns: u64) -> BTreeMap<String, Vec<(u64, u64)>> {
+    let mut found: BTreeMap<String, BTreeMap<u64, u64>> = BTreeMap::new();
+    for window in windows.iter().filter(|window| window.end_ns() > from_ns) {
+        let middle_ns = window.start_ns + window.length_ns / 2;
+        for (operation, of) in &window.operations {
+            for (latency_ns, count) in &of.values {
+                let due_ns = middle_ns.saturating_sub(*latency_ns);
+                if (from_ns..to_ns).contains(&due_ns) {
+                    let of_operation = found.entry(operation.clone()).or_default();
+                    *of_operation.entry(*latency_ns).or_default() += count;
+                }
+            }
+        }
+    }
+    found.into_iter().map(|(operation, values)| (operation, values.into_iter().collect())).collect()
+}
+
+/// Case, suspect, operation, index of the percentile.
+type Key = (usize, Suspect, String, usize);
+
+/// The effects of all suspects, by case, suspect, operation and percentile. Blocks are counted
+/// from 1 to `block_count`.
+pub fn effects(samples: &[Sample], block_count: u32, seed: u64) -> Vec<Effect> {
+    // Treated and control of each block.
+    let mut values: BTreeMap<(Key, u32), [Option<f64>; 2]> = BTreeMap::new();
+    let mut keys = BTreeSet::new();
+    for sample in samples {
+        for (operation, latencies) in &sample.latencies {
+            for (index, percent) in PERCENTS.into_iter().enumerate() {
+                let key = (sample.case, sample.suspect, operation.clone(), index);
+                if let Some(value) = percentile(latencies, percent) {
+                    let of_block = values.entry((key.clone(), sample.block)).or_default();
+                    of_block[usize::from(!sample.is_treated)] = Some(value);
+                }
+                keys.insert(key);
+            }
+        }
+    }
+    let blocks_of = |key: &Key| -> Vec<Option<(f64, f64)>> {
+        let of_block = |block| match values.get(&(key.clone(), block)) {
+            Some([Some(treated), Some(control)]) => Some((treated.ln(), control.ln())),
+            _ => None,
+        };
+        (1..=block_count).map(of_block).collect()
+    };
+    let keys: Vec<Key> = keys.into_iter().collect();
+    let blocks: Vec<Vec<Option<(f64, f64)>>> = keys.iter().map(blocks_of).collect();
+    let ratio = |block: &Option<(f64, f64)>| block.map(|(treated, control)| treated - control);
+    let ratios: Vec<Vec<Option<f64>>> =
+        blocks.iter().map(|blocks| blocks.iter().map(ratio).collect()).collect();
+    let found = intervals::simultaneous(&ratios, seed);
+    let effect = |(((key, blocks), ratios), interval): (((Key, &Vec<_>), &Vec<_>), _)| {
+        let (case, suspect, operation, index) = key;
+        let controls: Vec<f64> =
+            blocks.iter().flatten().map(|(_, control): &(f64, f64)| *control).collect();
+        let control_ns = match controls.len() {
+            0 => 0.0,
+            count => (controls.iter().sum::<f64>() / count as f64).exp(),
+        };
+        let change_ns = |ratio: f64| control_ns * (ratio - 1.0);
+        let interval: Option<intervals::Interval> = interval;
+        Effect {
+            case,
+            suspect,
+            operation,
+            percent: PERCENTS[index],
+            block_count: controls.len(),
+            control_ns,
+            change_ns: intervals::mean_ratio(ratios).map(change_ns),
+            interval_ns: interval.map(|found| (change_ns(found.low), change_ns(found.high))),
+            detectable_ns: interval.map(|found| control_ns * found.detectable_part),
+            coinciding_part: 0.0,
+        }
+    };
+    keys.into_iter().zip(&blocks).zip(&ratios).zip(found).map(effect).collect()
+}
+
+/// A percentile in nanoseconds; `None` if not even one request is expected beyond it.
+fn percentile(latencies: &[(u64, u64)], percent: f64) -> Option<f64> {
+    let count: u64 = latencies.iter().map(|(_, count)| count).sum();
+    let beyond = count as f64 * (100.0 - percent) / 100.0;
+    (beyond >= 1.0 - 1e-9).then(|| percentile_ns(latencies, percent).max(1) as f64)
+}
+
+#[cfg(test)]
+mod tests;
