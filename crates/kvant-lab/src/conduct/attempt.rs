@@ -8,6 +8,7 @@ use super::clocks;
 use super::context::{Context, Problem};
 use super::debt;
 use super::external;
+use super::intervention::{Intervener, Trigger};
 use super::judge;
 use super::load::{self, Started};
 use super::log::IntervalLog;
@@ -80,6 +81,7 @@ pub(super) fn run(
         }
         None => None,
     };
+    let intervener = Intervener::start(context, running, order.of_case.repeat)?;
     let gate = beside.as_ref().and_then(Beside::gate);
     let measured = match &resolved.workload.requests {
         Requests::Command { .. } => {
@@ -87,7 +89,8 @@ pub(super) fn run(
             external::run(context, resolved, running, progress)
         }
         _ => {
-            let begin = Begin { gate, observer: &observer };
+            let trigger = intervener.as_ref().map(Intervener::trigger);
+            let begin = Begin { gate, observer: &observer, trigger };
             measure(context, order, running, &task, begin, dir, progress)
         }
     };
@@ -103,6 +106,7 @@ pub(super) fn run(
     {
         stage::wait_until_idle(context, &resolved.subject, running, progress);
     }
+    let trials = intervener.map(Intervener::finish);
     let observed = observer.finish();
     let measured = measured?;
     let beside = beside.transpose().map_err(failed("the load beside"))?;
@@ -112,6 +116,9 @@ pub(super) fn run(
         beside.write(dir)?;
     }
     dir.write_json("watch.json", &observed.watch)?;
+    if let Some(trials) = &trials {
+        dir.write_json("trials.json", trials)?;
+    }
     if let Some(stats) = &observed.stats {
         dir.write_json("stats.json", stats)?;
     }
@@ -160,6 +167,8 @@ struct Begin<'a> {
     /// The load beside.
     gate: Option<Gate>,
     observer: &'a Observer,
+    /// What makes suspects happen.
+    trigger: Option<Trigger>,
 }
 
 fn measure(
@@ -180,8 +189,8 @@ fn measure(
         load.stopper().stop();
     }
     load.watch_machine(context.options.proc.clone());
-    let Begin { gate, observer } = begin;
-    let (trigger, stats) = (observer.profile_trigger(), observer.stats_so_far());
+    let Begin { gate, observer, trigger: intervention } = begin;
+    let (profile, stats) = (observer.profile_trigger(), observer.stats_so_far());
     if let Some(gate) = gate {
         load.before_beginning(Box::new(move || gate.wait()));
     }
@@ -192,7 +201,8 @@ fn measure(
         move |start_ns| {
             let mut begun = begun.lock();
             *begun = (Some(start_ns), begun.1.or(Some(start_ns)));
-            trigger.begin();
+            profile.begin();
+            intervention.iter().for_each(Trigger::begin);
         }
     }));
     let mut log = IntervalLog::create(dir.path("load.hlog"))?;

@@ -5,6 +5,7 @@
 //! - `subject` starts a server as a `process` group; `data` fills it.
 //! - `tasks` makes phases from the plan and the `maxima` found so far; `load`, `beside`,
 //!   `crowd` and `external` make the load.
+//! - `intervention` makes suspects of slow requests happen.
 //! - `observe` records beside it: the kernel's account (`watch`), statistics, `events` and a
 //!   recording. `judge` decides whether an attempt counts.
 //! - `fsync` measures the disk, for subjects that wait for it.
@@ -32,6 +33,7 @@ mod external;
 mod facts;
 mod fsync;
 mod http;
+mod intervention;
 mod judge;
 mod load;
 mod log;

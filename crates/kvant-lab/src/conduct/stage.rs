@@ -118,6 +118,8 @@ impl Stage {
             if self.stored.get(&subject.name) != Some(&store) {
                 progress.now(&format!("{}: restores its data", subject.name));
                 remove(&data_dir)?;
+                // They would keep the tables of the former store.
+                remove(&dir.join("checkpoints"))?;
                 tree::copy(&checkpoint, &data_dir)?;
                 sync(&data_dir)?;
                 self.stored.insert(subject.name.clone(), store.clone());

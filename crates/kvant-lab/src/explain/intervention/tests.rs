@@ -16,7 +16,8 @@ const EVENT_NS: u64 = 60 * MS;
 /// Between events of a kind that begin by themselves, on average.
 const PERIOD_NS: u64 = 4 * SECOND;
 
-/// An experiment in which flushes delay requests for so long.
+/// An experiment in which flushes that the lab makes delay requests for so long; those that begin by
+/// themselves come with pauses in any case.
 fn experiment(seed: u64, pause_ns: u64) -> Vec<Effect> {
     let mut samples = Vec::new();
     for block in 1..=BLOCKS {
@@ -36,8 +37,8 @@ fn experiment(seed: u64, pause_ns: u64) -> Vec<Effect> {
             trials.iter().filter(is_flush).map(|one| (one.2, pause_ns)).collect();
         let mut by_itself_ns = exponential(PERIOD_NS, &mut rng);
         while by_itself_ns < at_ns {
-            pauses.push((by_itself_ns, pause_ns));
-            by_itself_ns += pause_ns + exponential(PERIOD_NS, &mut rng);
+            pauses.push((by_itself_ns, EVENT_NS));
+            by_itself_ns += EVENT_NS + exponential(PERIOD_NS, &mut rng);
         }
         pauses.sort_unstable();
         let evidence = Simulation {
