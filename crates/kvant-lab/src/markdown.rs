@@ -1,8 +1,9 @@
 //! The report as Markdown, in the manner of a written report: figures, tables, findings, and a
 //! place for the author's own words, which a rebuild keeps.
 
-use crate::model::{Figures, Maximum, Measured, Report, Text};
+use crate::model::{Figures, Maximum, Measured, Report, Text, finding_text};
 use crate::report::Language;
+use kvant_load::units::format_time_ns;
 use std::fmt::Write;
 
 /// Begin of the author's place.
@@ -32,6 +33,7 @@ pub fn markdown(report: &Report, language: Language, old: Option<&str>) -> Strin
             .map(|(name, value)| vec![of(language, name).to_owned(), value.clone()]),
     );
     page.sides(report);
+    page.interventions(report);
     page.maxima(report);
     page.figures(report);
     page.comparisons(report);
@@ -263,6 +265,43 @@ impl Page {
                 ]
             }),
         );
+    }
+
+    fn interventions(&mut self, report: &Report) {
+        let Some(found) = &report.interventions else { return };
+        self.heading("Interventions", "Вмешательства");
+        let language = self.language;
+        let window = format_time_ns(found.facts.window_ns);
+        let facts = choose(
+            language,
+            "Blocks, window and seed of the moments",
+            "Блоки, окно и зерно моментов",
+        );
+        self.line(&format!("{facts}: {}, {window}, {}.\n", found.block_count, found.seed));
+        self.table(
+            &[
+                ("case", "случай"),
+                ("suspect", "подозреваемое"),
+                ("figure", "цифра"),
+                ("without it", "без него"),
+                ("blocks", "блоков"),
+                ("", ""),
+            ],
+            found.effects.iter().map(|effect| {
+                let case = report.case(effect.case);
+                vec![
+                    format!("{} {} {}", case.subject, case.workload, case.phase),
+                    effect.suspect.name().to_owned(),
+                    format!("{} p{}", effect.operation, effect.percent),
+                    format_time_ns(effect.control_ns.round() as u64),
+                    effect.block_count.to_string(),
+                    of(language, &finding_text(effect)).to_owned(),
+                ]
+            }),
+        );
+        for (suspect, count, problem) in &found.failures {
+            self.line(&format!("\n{suspect} ({count}): {problem}"));
+        }
     }
 
     fn comparisons(&mut self, report: &Report) {

@@ -7,9 +7,11 @@
 //! 2. Units stand last in names: `_ns`, `_ms`, `_per_s`, `_bytes`; `_part` is a share of 1.
 //! 3. Sentences exist in English and Russian ([`Text`]); names, units and figures do not differ.
 
+mod interventions;
 mod sides;
 mod text;
 
+pub use interventions::{Interventions, finding_text};
 pub use sides::{Asserted, Compared, FlamePair, Sides};
 pub use text::Text;
 
@@ -49,6 +51,9 @@ pub struct Report {
     /// What a comparison of two sides shows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sides: Option<Sides>,
+    /// What making suspects happen changed, if the run did that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interventions: Option<Interventions>,
     /// Tables of sweeps.
     pub sweeps: Vec<Sweep>,
     /// Percentile spectra: merged valid attempts of each case that holds a rate.

@@ -27,6 +27,8 @@ const SAMPLES_APART_MAX_NS: u64 = 250_000_000;
 pub struct AttemptEvidence {
     /// [`Attempt::number`].
     pub number: u32,
+    /// [`Attempt::case`].
+    pub case: usize,
     /// Its directory, relative to the run's.
     pub dir: String,
     /// What is known of it.
@@ -50,6 +52,7 @@ pub fn evidence(dir: &Path, only: Option<u32>) -> Result<(Vec<AttemptEvidence>, 
         found.extend(read.filter(|evidence| !evidence.windows.is_empty()).map(|evidence| {
             AttemptEvidence {
                 number: attempt.number,
+                case: attempt.case,
                 dir: Directory::dir_of(attempt.number),
                 evidence,
             }
@@ -70,7 +73,7 @@ pub fn evidence(dir: &Path, only: Option<u32>) -> Result<(Vec<AttemptEvidence>, 
     }
 }
 
-fn of_attempt(directory: &Directory, attempt: &Attempt) -> Result<Evidence> {
+pub(super) fn of_attempt(directory: &Directory, attempt: &Attempt) -> Result<Evidence> {
     let file = |name: &str| directory.file(attempt.number, name);
     let case = &directory.run.cases[attempt.case];
     let mut windows = windows(&file("load.hlog"), attempt.measure_start_ns)?;

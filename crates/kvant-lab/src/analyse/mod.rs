@@ -12,6 +12,8 @@ mod environment;
 mod evidence;
 mod figures;
 mod hlog;
+mod intervention_sentences;
+mod interventions;
 mod layers;
 mod maxima;
 mod responses;
@@ -25,6 +27,7 @@ mod time_line;
 mod units;
 
 pub use evidence::{AttemptEvidence, evidence};
+pub use interventions::interventions;
 
 use crate::model::{self, Block, Layers, Report, TimeLine};
 use crate::record::{Case, PhaseKind, Run};
@@ -71,6 +74,7 @@ pub fn analyse(dir: &Path) -> Result<Report> {
             tables::comparisons(&known)
         },
         sides: sides::sides(&directory, &of_cases),
+        interventions: interventions::of_run(&directory, &of_cases),
         sweeps: tables::sweeps(&known),
         spectra,
         layers: of_median.layers,
@@ -87,9 +91,11 @@ pub fn analyse(dir: &Path) -> Result<Report> {
     report.warnings = sentences::warnings(&report);
     report.warnings.extend(sentences::damages(&directory.damaged.borrow()));
     report.observations = sentences::observations(&report);
-    report.verdict = match &report.sides {
-        Some(sides) => side_sentences::verdict(sides, sentences::trust(&report)),
-        None => sentences::verdict(&report),
+    let trust = || sentences::trust(&report);
+    report.verdict = match (&report.sides, &report.interventions) {
+        (Some(sides), _) => side_sentences::verdict(sides, trust()),
+        (None, Some(found)) => intervention_sentences::verdict(&report, found, trust()),
+        (None, None) => sentences::verdict(&report),
     };
     Ok(report)
 }
@@ -145,7 +151,7 @@ fn wrk2_text(run: &Run, case: &Case, measurement: &Measurement) -> Option<Block>
 /// The raw files that a reader may want, relative to the run directory.
 fn files(directory: &Directory) -> Vec<String> {
     let names = ["load.json", "load.hlog", "beside.json", "beside.hlog", "watch.json"];
-    let of_kvant = ["stats.json", "events.json", "history.json", "profile.kprof"];
+    let of_kvant = ["stats.json", "events.json", "history.json", "trials.json", "profile.kprof"];
     let mut files = vec!["plan.toml".to_owned(), "run.json".into(), "journal.jsonl".into()];
     for attempt in &directory.attempts {
         for name in names.into_iter().chain(of_kvant) {

@@ -162,9 +162,8 @@ impl Maker {
                 Ok(())
             }
         };
-        let start = |cpu| {
-            std::thread::Builder::new().name("lab-neighbour".to_owned()).spawn(spin(cpu))
-        };
+        let start =
+            |cpu| std::thread::Builder::new().name("lab-neighbour".to_owned()).spawn(spin(cpu));
         let threads: Vec<_> = cpus.map(start).collect();
         let panicked = |_| Err(std::io::Error::other("a thread panicked"));
         threads.into_iter().try_for_each(|thread| thread?.join().unwrap_or_else(panicked))

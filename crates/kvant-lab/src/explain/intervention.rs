@@ -3,13 +3,13 @@
 //! In each block a suspect happens at a moment of the lab's choice, and at a neighbouring moment,
 //! its control, nothing is done; chance decides which is first
 //! ([`crate::comparison::moments`]). Requests that were due in a window after a moment are its
-//! sample. Of a block, an operation and a percentile there is one number, the logarithm of treated
-//! by control. Intervals of all suspects, operations and percentiles hold together in 99 of 100
+//! sample. Of a block, an operation and a percentile there is one number, treated less control.
+//! Intervals of all suspects, operations and percentiles hold together in 99 of 100
 //! experiments ([`crate::comparison::intervals`]).
 //!
 //! Invariants:
 //! 1. A suspect is called a cause only if the whole interval of its effect is above 0.
-//! 2. There is one call of [`intervals::simultaneous`] for everything that is claimed.
+//! 2. There is one call of [`intervals::means`] for everything that is claimed.
 
 use super::evidence::Window;
 use super::level::percentile_ns;
@@ -51,7 +51,7 @@ pub struct Effect {
     pub percent: f64,
     /// Blocks in which both moments have enough requests.
     pub block_count: usize,
-    /// The percentile when nothing was done: the geometric mean of the controls.
+    /// The percentile when nothing was done: the mean of the controls.
     pub control_ns: f64,
     /// What it is more when the suspect happens, less if it is below 0; `None` without blocks.
     pub change_ns: Option<f64>,
@@ -104,31 +104,31 @@ impl Effect {
 
     /// The finding in a clause that follows the suspect's name.
     pub fn words(&self) -> String {
-        let [change, low, high, detectable] = [
-            self.change_ns,
-            self.interval_ns.map(|(low, _)| low),
-            self.interval_ns.map(|(_, high)| high),
-            self.detectable_ns,
-        ]
-        .map(|ns| signed(ns.unwrap_or(0.0)));
+        let [change, low, high, detectable] = self.times();
         match self.finding() {
             Finding::Cause => {
-                format!("cause: making it happen adds {change} ({low} to {high})")
+                format!("cause, adds {change} ({low} to {high})")
             }
             Finding::Relief => {
-                format!("relief: making it happen takes away {change} ({low} to {high})")
+                format!("relief, changes it by {change} ({low} to {high})")
             }
             Finding::Correlation => format!(
-                "correlation: making it happen has no effect; {detectable} or more would have \
+                "correlation, making it happen changes nothing; {detectable} or more would have \
                  been seen"
             ),
             Finding::NoEffect => {
                 format!("no effect; {detectable} or more would have been seen")
             }
-            Finding::Unknown => {
-                format!("nothing is claimed of fewer than {} blocks", intervals::BLOCKS_MIN)
-            }
+            Finding::Unknown => "too few blocks or requests: nothing is claimed".to_owned(),
         }
+    }
+
+    /// The change, both ends of its interval, and what would have been seen, in words.
+    pub fn times(&self) -> [String; 4] {
+        let (low, high) = self.interval_ns.unwrap_or_default();
+        let [change, detectable] =
+            [self.change_ns, self.detectable_ns].map(Option::unwrap_or_default);
+        [change, low, high, detectable].map(signed)
     }
 }
 
@@ -178,43 +178,68 @@ pub fn effects(samples: &[Sample], block_count: u32, seed: u64) -> Vec<Effect> {
             }
         }
     }
-    let blocks_of = |key: &Key| -> Vec<Option<(f64, f64)>> {
-        let of_block = |block| match values.get(&(key.clone(), block)) {
-            Some([Some(treated), Some(control)]) => Some((treated.ln(), control.ln())),
-            _ => None,
-        };
-        (1..=block_count).map(of_block).collect()
-    };
-    let keys: Vec<Key> = keys.into_iter().collect();
-    let blocks: Vec<Vec<Option<(f64, f64)>>> = keys.iter().map(blocks_of).collect();
-    let ratio = |block: &Option<(f64, f64)>| block.map(|(treated, control)| treated - control);
-    let ratios: Vec<Vec<Option<f64>>> =
-        blocks.iter().map(|blocks| blocks.iter().map(ratio).collect()).collect();
-    let found = intervals::simultaneous(&ratios, seed);
-    let effect = |(((key, blocks), ratios), interval): (((Key, &Vec<_>), &Vec<_>), _)| {
+    let measured = |key: &Key| Measured::of(&values, key, block_count);
+    let measured: Vec<Measured> = keys.iter().map(measured).collect();
+    let parts: Vec<Vec<Option<f64>>> = measured.iter().map(Measured::parts).collect();
+    let found = intervals::means(&parts, seed);
+    let effect = |((key, measured), found): ((Key, Measured), Option<intervals::Mean>)| {
         let (case, suspect, operation, index) = key;
-        let controls: Vec<f64> =
-            blocks.iter().flatten().map(|(_, control): &(f64, f64)| *control).collect();
-        let control_ns = match controls.len() {
-            0 => 0.0,
-            count => (controls.iter().sum::<f64>() / count as f64).exp(),
-        };
-        let change_ns = |ratio: f64| control_ns * (ratio - 1.0);
-        let interval: Option<intervals::Interval> = interval;
+        let Measured { blocks, level_ns, .. } = &measured;
+        let ns = |part: f64| part * level_ns;
         Effect {
             case,
             suspect,
             operation,
             percent: PERCENTS[index],
-            block_count: controls.len(),
-            control_ns,
-            change_ns: intervals::mean_ratio(ratios).map(change_ns),
-            interval_ns: interval.map(|found| (change_ns(found.low), change_ns(found.high))),
-            detectable_ns: interval.map(|found| control_ns * found.detectable_part),
+            block_count: blocks.iter().flatten().count(),
+            control_ns: measured.mean_ns(|(_, control)| *control),
+            change_ns: (*level_ns > 0.0)
+                .then(|| measured.mean_ns(|(treated, control)| treated - control)),
+            interval_ns: found.map(|found| {
+                (ns(found.mean - found.half_width), ns(found.mean + found.half_width))
+            }),
+            detectable_ns: found.map(|found| ns(found.detectable)),
             coinciding_part: 0.0,
         }
     };
-    keys.into_iter().zip(&blocks).zip(&ratios).zip(found).map(effect).collect()
+    keys.into_iter().zip(measured).zip(found).map(effect).collect()
+}
+
+/// A percentile of all blocks.
+struct Measured {
+    /// Treated and control, in nanoseconds, where both were measured.
+    blocks: Vec<Option<(f64, f64)>>,
+    /// The mean of both sides; 0 without blocks.
+    level_ns: f64,
+}
+
+impl Measured {
+    fn of(
+        values: &BTreeMap<(Key, u32), [Option<f64>; 2]>,
+        key: &Key,
+        block_count: u32,
+    ) -> Measured {
+        let of_block = |block| match values.get(&(key.clone(), block)) {
+            Some([Some(treated), Some(control)]) => Some((*treated, *control)),
+            _ => None,
+        };
+        let blocks = (1..=block_count).map(of_block).collect();
+        let mut measured = Measured { blocks, level_ns: 0.0 };
+        measured.level_ns = measured.mean_ns(|(treated, control)| (treated + control) / 2.0);
+        measured
+    }
+
+    /// A mean over the blocks; 0 without any.
+    fn mean_ns(&self, of: impl Fn(&(f64, f64)) -> f64) -> f64 {
+        let found: Vec<f64> = self.blocks.iter().flatten().map(of).collect();
+        found.iter().sum::<f64>() / found.len().max(1) as f64
+    }
+
+    /// How much more the treated side of each block has, as a part of the level.
+    fn parts(&self) -> Vec<Option<f64>> {
+        let part = |(treated, control): (f64, f64)| (treated - control) / self.level_ns;
+        self.blocks.iter().map(|block| block.map(part)).collect()
+    }
 }
 
 /// A percentile in nanoseconds; `None` if not even one request is expected beyond it.

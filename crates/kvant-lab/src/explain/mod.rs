@@ -39,6 +39,7 @@ pub use model::Explanation;
 pub use text::text;
 
 use evidence::{OperationWindow, Window};
+use intervention::Effect;
 use level::Merged;
 use model::Overview;
 
@@ -47,6 +48,11 @@ const COLUMNS_MAX: usize = 300;
 
 /// Explains the evidence.
 pub fn explain(evidence: &Evidence) -> Explanation {
+    explain_with(evidence, Vec::new())
+}
+
+/// Explains the evidence of an experiment that made suspects happen, with these effects.
+pub fn explain_with(evidence: &Evidence, effects: Vec<Effect>) -> Explanation {
     let suspects = suspects::suspects(evidence);
     let strata = contrast::strata(&evidence.windows);
     let mut explanation = Explanation {
@@ -67,6 +73,7 @@ pub fn explain(evidence: &Evidence) -> Explanation {
             .iter()
             .flat_map(|operation| shares::rows(evidence, operation, &suspects, &strata))
             .collect(),
+        effects,
         moments: moments::moments(evidence, &suspects),
         overview: overview(evidence),
     };

@@ -1,5 +1,6 @@
 //! An explanation as data: what the page and the text show, and what `--json` prints.
 
+use super::intervention::{Effect, Finding};
 use serde::{Deserialize, Serialize};
 
 /// The value of [`Explanation::format`].
@@ -28,10 +29,25 @@ pub struct Explanation {
     pub warnings: Vec<String>,
     /// By operation and percentile.
     pub rows: Vec<Row>,
+    /// What making suspects happen changed, if an experiment did that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<Effect>,
     /// The slowest requests, slowest first.
     pub moments: Vec<Moment>,
     /// The whole stretch, in columns.
     pub overview: Overview,
+}
+
+impl Explanation {
+    /// What an experiment says of a share that only coincides; `None` if it says nothing.
+    pub fn effect_of(&self, row: &Row, share: &Share) -> Option<&Effect> {
+        let is_of = |effect: &&Effect| {
+            effect.cause() == share.cause
+                && (&effect.operation, effect.percent) == (&row.operation, row.percent)
+                && effect.finding() != Finding::Unknown
+        };
+        self.effects.iter().find(is_of).filter(|_| share.ground == Ground::Coincidence)
+    }
 }
 
 /// A percentile of an operation, and what its excess consists of.

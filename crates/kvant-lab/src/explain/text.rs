@@ -23,7 +23,20 @@ pub fn text(explanation: &Explanation) -> String {
             operation = &row.operation;
             text += &format!("\n{operation}: {} requests\n", row.count);
         }
-        text += &row_text(row);
+        text += &row_text(explanation, row);
+    }
+    if !explanation.effects.is_empty() {
+        text += "\nWhat making suspects happen changed\n";
+    }
+    for effect in &explanation.effects {
+        text += &format!(
+            "  {:<11} {:<8} p{:<5} {:>9}  {}\n",
+            effect.suspect.name(),
+            effect.operation,
+            effect.percent,
+            time(effect.control_ns.round() as u64),
+            effect.words()
+        );
     }
     if !explanation.moments.is_empty() {
         text += "\nThe slowest requests\n";
@@ -34,7 +47,7 @@ pub fn text(explanation: &Explanation) -> String {
     text
 }
 
-fn row_text(row: &Row) -> String {
+fn row_text(explanation: &Explanation, row: &Row) -> String {
     let mut text = format!(
         "  p{:<5} {:>9}  undisturbed {:>9}  excess {:>9}\n",
         row.percent,
@@ -43,10 +56,11 @@ fn row_text(row: &Row) -> String {
         time(row.excess_ns)
     );
     for share in row.shares.iter().filter(|share| share.part >= PART_MIN) {
-        let ground = match share.ground {
-            Ground::Direct => " (the requests waited for it)",
-            Ground::Coincidence => " (coincides)",
-            Ground::Rest => "",
+        let ground = match (share.ground, explanation.effect_of(row, share)) {
+            (Ground::Direct, _) => " (the requests waited for it)".to_owned(),
+            (_, Some(effect)) => format!(" ({})", effect.words()),
+            (Ground::Coincidence, None) => " (coincides)".to_owned(),
+            (Ground::Rest, None) => String::new(),
         };
         let or: String = share.or.iter().map(|other| format!(" or {}", other.words())).collect();
         let _infallible = writeln!(

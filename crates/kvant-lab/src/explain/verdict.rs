@@ -33,10 +33,10 @@ pub(super) fn verdict(explanation: &Explanation) -> Vec<String> {
     if told.is_empty() {
         return vec!["There are too few requests to explain anything.".to_owned()];
     }
-    told.into_iter().map(row_sentence).collect()
+    told.into_iter().map(|row| row_sentence(explanation, row)).collect()
 }
 
-fn row_sentence(row: &Row) -> String {
+fn row_sentence(explanation: &Explanation, row: &Row) -> String {
     let (operation, percent_name) = (&row.operation, row.percent);
     if row.excess_ns == 0 {
         return format!(
@@ -45,8 +45,15 @@ fn row_sentence(row: &Row) -> String {
             time(row.value_ns)
         );
     }
-    let shares: Vec<String> =
-        row.shares.iter().filter(|share| share.part >= PART_MIN).map(share_words).collect();
+    let shares: Vec<String> = row
+        .shares
+        .iter()
+        .filter(|share| share.part >= PART_MIN)
+        .map(|share| match explanation.effect_of(row, share) {
+            Some(effect) => format!("{} ({})", share_words(share), effect.words()),
+            None => share_words(share),
+        })
+        .collect();
     format!(
         "p{percent_name} of {operation} was {}, {} above its undisturbed level of {}: {}.",
         time(row.value_ns),

@@ -15,8 +15,9 @@ use std::sync::LazyLock;
 const DIR: &str = "lab/plans";
 
 /// Names and texts.
-const PLANS: [(&str, &str); 17] = [
+const PLANS: [(&str, &str); 18] = [
     ("compare", include_str!("../../../../lab/plans/compare.toml")),
+    ("intervene", include_str!("../../../../lab/plans/intervene.toml")),
     ("seed-000", include_str!("../../../../lab/plans/seed-000.toml")),
     ("seed-001", include_str!("../../../../lab/plans/seed-001.toml")),
     ("seed-002", include_str!("../../../../lab/plans/seed-002.toml")),

@@ -12,6 +12,7 @@
 mod embed;
 mod explanation;
 mod figures;
+mod interventions;
 mod layers;
 mod lines;
 mod markup;
@@ -74,6 +75,7 @@ pub fn html(
     let content = [
         overview::verdict(report, &words),
         sides::sides(report, &words),
+        interventions::interventions(report, &words),
         overview::environment(report, &words),
         overview::curves(report, &words),
         overview::spectra(report, &words),

@@ -13,6 +13,7 @@ pub(super) fn bar(report: &Report, words: &Words) -> String {
     let sections = [
         ("verdict", true),
         ("sides", report.sides.is_some()),
+        ("interventions", report.interventions.is_some()),
         ("curves", !report.curves.is_empty() || !report.maxima.is_empty()),
         ("spectra", !report.spectra.is_empty()),
         ("figures", !report.figures.is_empty()),

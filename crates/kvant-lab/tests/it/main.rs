@@ -9,6 +9,7 @@ mod elsewhere;
 mod exact;
 mod fake_machine;
 mod hanging;
+mod interventions;
 #[path = "../queue/mod.rs"]
 mod queue;
 mod queues;

@@ -3,14 +3,17 @@
 use kvant_env::Env;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+const COMPACT: &str = "/v0/admin/compact";
 const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nServer: small/1\r\nContent-Length: 5\r\n\r\nhello";
 /// The monotonic clock of [`Server::elsewhere`] less that of this machine.
 pub(crate) const AHEAD_NS: i64 = 3_600_000_000_000;
+/// How long [`Server::stalling`] responds to nobody.
+pub(crate) const STALL: Duration = Duration::from_millis(150);
 /// How long its one event lasted, which began when the stream of events was opened.
 pub(crate) const EVENT_US: u64 = 2_000;
 
@@ -19,6 +22,7 @@ enum Kind {
     Plain,
     HangingAt(&'static str),
     Elsewhere,
+    Stalling,
 }
 
 /// A running server, which stops to accept when dropped.
@@ -45,6 +49,12 @@ impl Server {
         Server::with(Kind::Elsewhere)
     }
 
+    /// A server that stalls for [`STALL`] at each flush, does nothing at compactions, and knows no
+    /// other work of an operator.
+    pub(crate) fn stalling() -> Server {
+        Server::with(Kind::Stalling)
+    }
+
     /// Requests without a response.
     pub(crate) fn hanging_count(&self) -> usize {
         self.hanging_count.load(Ordering::SeqCst)
@@ -56,13 +66,14 @@ impl Server {
         let is_over = Arc::new(AtomicBool::new(false));
         let hanging_count = Arc::new(AtomicUsize::new(0));
         let (over, hangs) = (Arc::clone(&is_over), Arc::clone(&hanging_count));
+        let stalled_until = Arc::new(Mutex::new(Instant::now()));
         let thread = std::thread::spawn(move || {
             for stream in listener.incoming() {
                 if over.load(Ordering::SeqCst) {
                     return;
                 }
-                let hangs = Arc::clone(&hangs);
-                std::thread::spawn(move || serve(stream.unwrap(), kind, &hangs));
+                let (hangs, until) = (Arc::clone(&hangs), Arc::clone(&stalled_until));
+                std::thread::spawn(move || serve(stream.unwrap(), kind, &hangs, &until));
             }
         });
         Server { address, is_over, hanging_count, thread: Some(thread) }
@@ -85,7 +96,12 @@ impl Drop for Server {
 }
 
 /// Responds until the client closes. Requests have no bodies.
-fn serve(mut stream: TcpStream, kind: Kind, hanging_count: &AtomicUsize) {
+fn serve(
+    mut stream: TcpStream,
+    kind: Kind,
+    hanging_count: &AtomicUsize,
+    stalled_until: &Mutex<Instant>,
+) {
     stream.set_nodelay(true).unwrap();
     let mut unread = Vec::new();
     let mut buffer = [0; 4096];
@@ -105,6 +121,18 @@ fn serve(mut stream: TcpStream, kind: Kind, hanging_count: &AtomicUsize) {
                     stats(&format!("\"monotonic_ns\":{},\"wall_ms\":0", its_ns()))
                 }
                 Kind::Elsewhere if path == "/v0/events" => event(),
+                Kind::Stalling if path == "/v0/admin/flush" => {
+                    *stalled_until.lock().unwrap() = Instant::now() + STALL;
+                    RESPONSE.to_vec()
+                }
+                Kind::Stalling if path.starts_with("/v0/admin/") && path != COMPACT => {
+                    b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec()
+                }
+                Kind::Stalling => {
+                    let until = *stalled_until.lock().unwrap();
+                    std::thread::sleep(until.saturating_duration_since(Instant::now()));
+                    RESPONSE.to_vec()
+                }
                 _ => RESPONSE.to_vec(),
             };
             if stream.write_all(&response).is_err() {

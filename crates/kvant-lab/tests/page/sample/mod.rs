@@ -120,6 +120,7 @@ pub(crate) fn report(spans_of: &Recording) -> Report {
         figures: run.cases.iter().map(figures).collect(),
         comparisons: comparisons(&run),
         sides: None,
+        interventions: None,
         sweeps: sweeps(&run),
         spectra: shown.iter().flat_map(|case| spectra(case)).collect(),
         layers: shown.iter().map(|case| layers(case)).collect(),

@@ -1,6 +1,6 @@
 //! `kvant lab compare`: a plan as a comparison of two sides.
 
-use super::run::run_plan;
+use super::run::{place, run_plan};
 use crate::exit::EXIT_USAGE;
 use clap::ArgMatches;
 use kvant_lab::comparison::assertion::RatioAssertion;
@@ -25,7 +25,10 @@ pub(super) fn compare(args: &ArgMatches) -> u8 {
         }
     };
     match plan {
-        Ok(plan) if problems.is_empty() => run_plan(args, plan),
+        Ok(plan) if problems.is_empty() => {
+            let place = place(args, &plan);
+            run_plan(args, plan, place)
+        }
         _ => {
             problems.iter().for_each(|problem| crate::complain(problem));
             EXIT_USAGE

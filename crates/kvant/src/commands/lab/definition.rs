@@ -2,6 +2,7 @@
 
 use crate::commands::option::{About, file, flag};
 use clap::{Arg, ArgAction, Command, ValueHint, value_parser};
+use kvant_lab::record::Suspect;
 use kvant_lab::report::Language;
 use std::ffi::OsString;
 
@@ -23,6 +24,10 @@ const COMPARE_ABOUT: &str = "Compare two programs, settings or engines.\n\nA sid
 const COMPARE_AFTER_HELP: &str = "Examples:\n  kvant lab compare this workers=8,selectors=2\n  kvant lab compare ./old/kvant this --blocks 16 --assert 'p99 <= 1.05x' \
     --assert 'cpu <= 1.02x'\n  kvant lab compare engine=lsm engine=leveldb --plan plan.toml\n\nExit codes: 0 done, and every assertion holds; 1 could not run, \
     or nothing could be measured; 2 wrong usage; 3 an assertion is violated; 4 an assertion is undecided: repeat with more blocks; 130 a second signal.";
+
+const EXPLAIN_ABOUT: &str = "Explain the response times of a run's attempts: what each percentile waited for.\n\nWith --intervene the run is made \
+    first: under the constant rate of a plan each suspect happens at random moments, and at matched moments nothing is done. What is slower \
+    for that reason is called a cause, with an interval; all intervals hold together in 99 of 100 experiments.";
 
 /// The command.
 pub(crate) fn command() -> Command {
@@ -62,15 +67,24 @@ fn run() -> Command {
 }
 
 fn run_options() -> [Arg; 5] {
+    let [scratch, quiet, language] = ways();
     [
-            file("resume")
-                .value_name("DIR")
-                .about("Continue the run in this directory, if the plan is unchanged"),
-            file("output")
-                .short('o')
-                .value_name("DIR")
-                .conflicts_with("resume")
-                .about("Directory of the run [default: the plan's name with date and time]"),
+        file("resume")
+            .value_name("DIR")
+            .about("Continue the run in this directory, if the plan is unchanged"),
+        file("output")
+            .short('o')
+            .value_name("DIR")
+            .conflicts_with("resume")
+            .about("Directory of the run [default: the plan's name with date and time]"),
+        scratch,
+        quiet,
+        language,
+    ]
+}
+
+fn ways() -> [Arg; 3] {
+    [
             file("scratch").value_name("DIR").about(
                 "Where the servers' stores are made, in a directory that is removed at the end [default: the run's \
                  directory]",
@@ -114,6 +128,7 @@ fn compare() -> Command {
 fn explain() -> Command {
     Command::new("explain")
         .about("Explain the response times of a run's attempts: what each percentile waited for")
+        .long_about(EXPLAIN_ABOUT)
         .args_override_self(true)
         .args([
             path(
@@ -127,7 +142,29 @@ fn explain() -> Command {
                 .value_parser(value_parser!(u32).range(1..))
                 .help("Only this attempt [default: all, with those that do not count]"),
             flag("json").about("Print the explanations as JSON, one a line, instead of text"),
+            flag("intervene").conflicts_with_all(["attempt", "json"]).about(
+                "Make the run in DIR, or continue it: make suspects happen at random moments",
+            ),
+            Arg::new("plan")
+                .long("plan")
+                .value_name("PLAN")
+                .default_value("intervene")
+                .value_hint(ValueHint::FilePath)
+                .help("What is loaded: a file, or the name of a plan that `kvant lab list` shows"),
+            Arg::new("suspects")
+                .long("suspects")
+                .value_name("LIST")
+                .value_delimiter(',')
+                .value_parser(Suspect::ALL.map(Suspect::name))
+                .help("What is made to happen [default: all that the plan allows]"),
+            Arg::new("blocks")
+                .long("blocks")
+                .value_name("N")
+                .default_value("20")
+                .value_parser(value_parser!(u32).range(1..=400))
+                .help("Blocks with each suspect and its control; from 8 on causes are claimed"),
         ])
+        .args(ways())
 }
 
 fn quick() -> Arg {

@@ -14,10 +14,12 @@ use kvant_lab::{analyse, explain};
 /// `Io` if a file cannot be read or written; `Invalid` if it is no run.
 pub(super) fn explain(args: &ArgMatches) -> Result<()> {
     let dir = path(args, "DIR");
+    let interventions = analyse::interventions(&dir)?;
     let (attempts, damaged) = analyse::evidence(&dir, args.get_one("attempt").copied())?;
     damaged.iter().for_each(|problem| crate::complain(problem));
     for attempt in &attempts {
-        let explanation = explain::explain(&attempt.evidence);
+        let effects = interventions.as_ref().map(|found| found.of_case(attempt.case));
+        let explanation = explain::explain_with(&attempt.evidence, effects.unwrap_or_default());
         if args.get_flag("json") {
             let json = serde_json::to_string(&explanation)
                 .map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))?;

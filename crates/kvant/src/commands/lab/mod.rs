@@ -3,12 +3,14 @@
 //! - [`definition`]: the command line.
 //! - [`run`]: runs a plan; the first signal ends the run, the second one the process. [`compare`]
 //!   makes a plan a comparison.
-//! - [`explain`]: explanations of its attempts.
+//! - [`explain`]: explanations of its attempts; [`intervene`] makes a plan an experiment with
+//!   suspects of slow requests.
 //! - [`report`]: the report of a run; [`summary`]: its figures on standard output.
 
 mod compare;
 pub(crate) mod definition;
 mod explain;
+mod intervene;
 mod report;
 mod run;
 mod summary;
@@ -27,6 +29,7 @@ pub(crate) fn lab(args: &ArgMatches) -> u8 {
         "run" => run::run(args),
         "compare" => compare::compare(args),
         "report" => exit_code(write_report(&path(args, "DIR"), run::language(args))),
+        "explain" if args.get_flag("intervene") => intervene::intervene(args),
         "explain" => exit_code(explain::explain(args).map(|()| 0)),
         "list" => exit_code(list().map(|()| 0)),
         other => unreachable!("`{other}` is not in the definition of the command line"),

@@ -28,13 +28,15 @@ pub(super) fn run(args: &ArgMatches) -> u8 {
             return crate::EXIT_FAILED;
         }
     };
-    run_plan(args, plan)
+    let place = place(args, &plan);
+    run_plan(args, plan, place)
 }
 
-/// Runs a plan and writes its report; returns the exit code.
-pub(super) fn run_plan(args: &ArgMatches, plan: Plan) -> u8 {
+/// Runs a plan in this directory, whether it is there already or not, and writes its report; returns
+/// the exit code.
+pub(super) fn run_plan(args: &ArgMatches, plan: Plan, place: Place) -> u8 {
     let env = Env::posix();
-    let options = match options(args, &plan, &env) {
+    let options = match options(args, place) {
         Ok(options) => options,
         Err(error) => return exit_code(Err(error)),
     };
@@ -100,22 +102,34 @@ pub(super) fn language(args: &ArgMatches) -> Language {
     Language::from_name(name).expect("clap accepts no other name")
 }
 
-#[expect(clippy::disallowed_methods, reason = "subjects are this program")]
-fn options(args: &ArgMatches, plan: &Plan, env: &Env) -> Result<Options> {
+/// The directory of a run.
+pub(super) struct Place {
+    pub(super) dir: PathBuf,
+    /// Whether the run goes on that is there.
+    pub(super) resumes: bool,
+}
+
+/// The directory that `--resume` or `--output` names, or a new one.
+pub(super) fn place(args: &ArgMatches, plan: &Plan) -> Place {
     let path = |id: &str| args.get_one::<OsString>(id).map(PathBuf::from);
     let resumed = path("resume");
-    let is_resumed = resumed.is_some();
+    let resumes = resumed.is_some();
     let dir = resumed.or_else(|| path("output")).unwrap_or_else(|| {
-        let now = timestamp::format(env.clock.wall_ms());
+        let now = timestamp::format(Env::posix().clock.wall_ms());
         let digits: String = now.chars().filter(char::is_ascii_digit).collect();
         PathBuf::from(format!("{}-{}-{}", plan.name, &digits[..8], &digits[8..14]))
     });
+    Place { dir, resumes }
+}
+
+#[expect(clippy::disallowed_methods, reason = "subjects are this program")]
+fn options(args: &ArgMatches, place: Place) -> Result<Options> {
     let program = std::env::current_exe()
         .map_err(|error| Error::io("find", Path::new("this program"), error))?;
     Ok(Options {
-        dir,
-        resumes: is_resumed,
-        scratch: path("scratch"),
+        dir: place.dir,
+        resumes: place.resumes,
+        scratch: args.get_one::<OsString>("scratch").map(PathBuf::from),
         program,
         proc: ProcFs::system(),
     })

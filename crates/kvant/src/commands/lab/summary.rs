@@ -1,7 +1,7 @@
 //! The figures of a report as text: verdict, warnings, and a row for each case.
 
 use kvant_lab::comparison::assertion::Figure;
-use kvant_lab::model::{Figures, Measured, Report, Sides, Text};
+use kvant_lab::model::{Figures, Interventions, Measured, Report, Sides, Text, finding_text};
 use kvant_lab::record::Case;
 use kvant_lab::report::Language;
 use kvant_load::units::format_time_ns;
@@ -18,6 +18,9 @@ pub(super) fn text(report: &Report, language: Language) -> String {
     }
     if let Some(sides) = &report.sides {
         return text + &of_sides(sides, &words);
+    }
+    if let Some(found) = &report.interventions {
+        return text + &of_interventions(found, &words);
     }
     for maximum in &report.maxima {
         let rate = maximum.rate_per_s.map_or("none".to_owned(), |rate| range(&rate));
@@ -68,6 +71,26 @@ fn of_sides(sides: &Sides, words: &dyn Fn(&Text) -> String) -> String {
         let case = if one.case.is_empty() { "nothing was measured" } else { &one.case };
         text +=
             &format!("  {:<10} {} ({case}: {})\n", one.decision.name(), one.text, ratio(one.ratio));
+    }
+    text
+}
+
+/// What making suspects happen changed.
+fn of_interventions(found: &Interventions, words: &dyn Fn(&Text) -> String) -> String {
+    let mut text = format!(
+        "  {:<12} {:<10} {:>7} {:>11} {:>7}\n",
+        "suspect", "operation", "figure", "without it", "blocks"
+    );
+    for effect in &found.effects {
+        text += &format!(
+            "  {:<12} {:<10} {:>7} {:>11} {:>7}  {}\n",
+            effect.suspect.name(),
+            effect.operation,
+            format!("p{}", effect.percent),
+            format_time_ns(effect.control_ns.round() as u64),
+            effect.block_count,
+            words(&finding_text(effect))
+        );
     }
     text
 }
