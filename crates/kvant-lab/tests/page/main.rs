@@ -63,6 +63,22 @@ fn a_page_loads_nothing() {
 }
 
 #[test]
+fn findings_of_interventions_stand_in_both_languages() {
+    let page = page(&report());
+    for text in [
+        "cause, adds 24.1 ms (20.9 ms to 27.3 ms)",
+        "correlation, making it happen changes nothing; 420 us or more would have been seen",
+        "relief, changes it by -900 us (-1.10 ms to -700 us)",
+        "no effect; 12.6 us or more would have been seen",
+        "too few blocks or requests: nothing is claimed",
+        "причина, добавляет 24.1 ms",
+        "checkpoint (20): status 507: The disk is full",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+}
+
+#[test]
 fn the_time_lines_are_those_of_the_report() {
     let report = report();
     let page = page(&report);

@@ -27,6 +27,7 @@ mod lab;
 mod lab_compare;
 mod lab_disturbed;
 mod lab_endings;
+mod lab_intervene;
 mod ledger;
 #[cfg(feature = "leveldb")]
 mod leveldb;

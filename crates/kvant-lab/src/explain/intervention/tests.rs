@@ -6,7 +6,8 @@
 
 use super::*;
 use crate::comparison::moments::moments;
-use crate::explain::tests::simulation::{MS, SECOND, Simulation, exponential};
+use crate::explain::tests::simulation::{MS, SECOND, Simulation, event, exponential};
+use crate::explain::{explain_with, text};
 use kvant_env::rng::Rng;
 
 const SUSPECTS: [Suspect; 2] = [Suspect::Flush, Suspect::Compaction];
@@ -163,4 +164,39 @@ fn few_blocks_or_requests_claim_nothing() {
     assert_eq!([50.0, 99.0, 99.9].map(found), [Finding::Cause, Finding::Cause, Finding::Unknown]);
     let words = of(&enough, Suspect::Pause, 99.0).words();
     assert!(words.starts_with("cause, adds 49.0 ms ("), "{words}");
+}
+
+#[test]
+fn an_explanation_says_what_an_experiment_found_of_what_coincides() {
+    let pauses: Vec<(u64, u64)> = (1..12).map(|at| (at * 5 * SECOND, 200 * MS)).collect();
+    let events = pauses.iter().map(|(start_ns, length_ns)| event("flush", *start_ns, *length_ns));
+    let simulation =
+        Simulation { events: events.collect(), pauses: pauses.clone(), ..Simulation::default() };
+    let explained = |interval_ns, percent| {
+        let effect = Effect {
+            case: 0,
+            suspect: Suspect::Flush,
+            operation: "get".to_owned(),
+            percent,
+            block_count: 20,
+            control_ns: 1e6,
+            change_ns: Some(50e6),
+            interval_ns,
+            detectable_ns: Some(7e6),
+            coinciding_part: 1.0,
+        };
+        explain_with(&simulation.evidence(), vec![effect])
+    };
+    let cause = explained(Some((40e6, 60e6)), 99.0);
+    let claim = "coincides with flush (cause, adds 50.0 ms (40.0 ms to 60.0 ms))";
+    assert!(cause.verdict[0].contains(claim), "{}", cause.verdict[0]);
+    assert!(text(&cause).contains("flush (cause, adds 50.0 ms"), "{}", text(&cause));
+    let correlation = explained(Some((-1e6, 60e6)), 99.0);
+    let claim = "coincides with flush (correlation, making it happen changes nothing; 7.00 ms or \
+                 more would have been seen)";
+    assert!(correlation.verdict[0].contains(claim), "{}", correlation.verdict[0]);
+    // Of another percentile the experiment says nothing, nor with too few blocks.
+    for explanation in [explained(Some((40e6, 60e6)), 90.0), explained(None, 99.0)] {
+        assert!(explanation.verdict[0].ends_with("coincides with flush."), "{explanation:?}");
+    }
 }

@@ -1,6 +1,7 @@
 //! A made-up report: two servers, a sweep of four by four, a search and a held rate for each of two
 //! workloads. Determined by a seed.
 
+mod interventions;
 mod known;
 mod times;
 
@@ -120,7 +121,7 @@ pub(crate) fn report(spans_of: &Recording) -> Report {
         figures: run.cases.iter().map(figures).collect(),
         comparisons: comparisons(&run),
         sides: None,
-        interventions: None,
+        interventions: Some(interventions::interventions()),
         sweeps: sweeps(&run),
         spectra: shown.iter().flat_map(|case| spectra(case)).collect(),
         layers: shown.iter().map(|case| layers(case)).collect(),
