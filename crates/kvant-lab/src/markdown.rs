@@ -293,7 +293,7 @@ impl Page {
                     format!("{} {} {}", case.subject, case.workload, case.phase),
                     effect.suspect.name().to_owned(),
                     format!("{} p{}", effect.operation, effect.percent),
-                    format_time_ns(effect.control_ns.round() as u64),
+                    effect.control_text(),
                     effect.block_count.to_string(),
                     of(language, &finding_text(effect)).to_owned(),
                 ]

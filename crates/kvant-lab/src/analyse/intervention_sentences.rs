@@ -1,7 +1,6 @@
 //! The verdict of an experiment that made suspects happen, in words.
 
 use super::sentences::text;
-use super::units::time;
 use crate::explain::intervention::{Effect, Finding};
 use crate::model::{Interventions, Report, Text, finding_text};
 
@@ -31,8 +30,8 @@ pub(super) fn verdict(report: &Report, found: &Interventions, trust: Text) -> Ve
     for effect in named.iter().take(NAMED_MAX) {
         let (place, claim) = (place(report, effect), finding_text(effect));
         sentences.push(text(
-            format!("{place}, {} without it: {}.", time(effect.control_ns), claim.en),
-            format!("{place}, без события {}: {}.", time(effect.control_ns), claim.ru),
+            format!("{place}, {} without it: {}.", effect.control_text(), claim.en),
+            format!("{place}, без события {}: {}.", effect.control_text(), claim.ru),
         ));
     }
     let is_cleared = |suspect| {

@@ -7,7 +7,7 @@
 
 use super::directory::{Directory, Measurement};
 use super::evidence;
-use crate::comparison::intervals;
+use crate::comparison::shifts;
 use crate::explain::evidence::Evidence;
 use crate::explain::intervention::{Effect, Sample, due, effects};
 use crate::explain::{Explanation, explain};
@@ -68,7 +68,7 @@ pub(super) fn of_run(
     Some(Interventions {
         facts,
         block_count: run.repeats,
-        confidence: intervals::CONFIDENCE,
+        confidence: shifts::CONFIDENCE,
         seed: run.seed,
         effects,
         failures: failures

@@ -1,7 +1,6 @@
-//! Intervals of ratios or differences that hold all together, from few blocks.
+//! Intervals of ratios that hold all together, from few blocks.
 //!
-//! For each figure a block gives one number: the logarithm of B by A, or how much more B is, as a
-//! part of their level. The intervals are those of a
+//! For each figure a block gives one number, the logarithm of B by A. The intervals are those of a
 //! wild bootstrap over blocks (Liu, 1988; Cameron, Gelbach and Miller, 2008, for few clusters): a
 //! draw multiplies the residuals of each block by +1 or -1, the same sign for all figures, so that
 //! what figures have in common stays. Of each draw the greatest studentised deviation over all
@@ -24,7 +23,7 @@ pub const BLOCKS_MIN: usize = 8;
 pub const CONFIDENCE: f64 = 0.99;
 /// Draws; with one more, the percentile is one of them.
 const DRAWS: usize = 9_999;
-/// Histograms have three digits, so that numbers of a block which agree in all of them are not known any
+/// Histograms have three digits, so that figures which agree in all of them are not known any
 /// better: added to each side of an interval, and in quadrature to the deviation of a block.
 const ROUNDING: f64 = 0.001;
 /// Standard errors beyond the interval at which a difference is seen with a probability of 95 %:
@@ -43,19 +42,6 @@ pub struct Interval {
     /// The least difference, as a part of A, that blocks with this noise show with a probability of
     /// 95 %.
     pub detectable_part: f64,
-    /// Blocks.
-    pub block_count: usize,
-}
-
-/// What the blocks say of the mean of their numbers.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Mean {
-    /// The mean of the blocks.
-    pub mean: f64,
-    /// On each side of it, what the true mean may be off.
-    pub half_width: f64,
-    /// The least mean that blocks with this noise tell from 0 with a probability of 95 %.
-    pub detectable: f64,
     /// Blocks.
     pub block_count: usize,
 }
@@ -86,22 +72,10 @@ pub fn mean_ratio(log_ratios: &[Option<f64>]) -> Option<f64> {
 /// The intervals of all figures. `figures` has the logarithm of each block's ratio, in the same
 /// order of blocks; `None` where a block has not measured the figure.
 pub fn simultaneous(figures: &[Vec<Option<f64>>], seed: u64) -> Vec<Option<Interval>> {
-    let interval = |found: Mean| Interval {
-        ratio: found.mean.exp(),
-        low: (found.mean - found.half_width).exp(),
-        high: (found.mean + found.half_width).exp(),
-        detectable_part: found.detectable.exp_m1(),
-        block_count: found.block_count,
-    };
-    means(figures, seed).into_iter().map(|found| found.map(interval)).collect()
-}
-
-/// The same of the means of the numbers themselves.
-pub fn means(figures: &[Vec<Option<f64>>], seed: u64) -> Vec<Option<Mean>> {
     let samples: Vec<Option<Sample>> = figures.iter().map(|blocks| Sample::of(blocks)).collect();
     let block_count = figures.iter().map(Vec::len).max().unwrap_or(0);
     let factor = factor(&samples, block_count, seed);
-    samples.iter().map(|sample| sample.as_ref().map(|sample| sample.mean(factor))).collect()
+    samples.iter().map(|sample| sample.as_ref().map(|sample| sample.interval(factor))).collect()
 }
 
 /// The blocks of a figure.
@@ -146,13 +120,14 @@ impl Sample {
         mean.abs() / self.error(mean)
     }
 
-    fn mean(&self, factor: f64) -> Mean {
+    fn interval(&self, factor: f64) -> Interval {
         let error = self.error(0.0);
         let half_width = factor * error + ROUNDING;
-        Mean {
-            mean: self.mean,
-            half_width,
-            detectable: half_width + POWER_DEVIATIONS * error,
+        Interval {
+            ratio: self.mean.exp(),
+            low: (self.mean - half_width).exp(),
+            high: (self.mean + half_width).exp(),
+            detectable_part: (half_width + POWER_DEVIATIONS * error).exp_m1(),
             block_count: self.residuals.len(),
         }
     }

@@ -4,7 +4,7 @@
 //! - [`order`]: which side is measured when.
 //! - [`intervals`]: what the measured ratios show.
 //! - [`assertion`]: what a user claims of a ratio.
-//! - [`moments`]: when an experiment makes what happen.
+//! - [`moments`]: when an experiment makes what happen; [`shifts`]: what that changed.
 //!
 //! The independent unit is the *block*: four attempts in the order A B B A or B A A B, each of a
 //! newly started process. Not the request and not a window of time: requests of a window share a
@@ -17,3 +17,4 @@ pub mod assertion;
 pub mod intervals;
 pub mod moments;
 pub mod order;
+pub mod shifts;

@@ -5,17 +5,17 @@
 //! ([`crate::comparison::moments`]). Requests that were due in a window after a moment are its
 //! sample. Of a block, an operation and a percentile there is one number, treated less control.
 //! Intervals of all suspects, operations and percentiles hold together in 99 of 100
-//! experiments ([`crate::comparison::intervals`]).
+//! experiments ([`crate::comparison::shifts`]).
 //!
 //! Invariants:
 //! 1. A suspect is called a cause only if the whole interval of its effect is above 0.
-//! 2. There is one call of [`intervals::means`] for everything that is claimed.
+//! 2. There is one call of [`shifts::simultaneous`] for everything that is claimed.
 
 use super::evidence::Window;
 use super::level::percentile_ns;
 use super::model::Cause;
 use super::words::time;
-use crate::comparison::intervals;
+use crate::comparison::shifts::{self, Shift};
 use crate::record::Suspect;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,9 +51,10 @@ pub struct Effect {
     pub percent: f64,
     /// Blocks in which both moments have enough requests.
     pub block_count: usize,
-    /// The percentile when nothing was done: the mean of the controls.
-    pub control_ns: f64,
-    /// What it is more when the suspect happens, less if it is below 0; `None` without blocks.
+    /// The percentile when nothing was done: the median of the controls; `None` without blocks.
+    pub control_ns: Option<f64>,
+    /// What it is more when the suspect happens, less if it is below 0: the median of the means of
+    /// any two blocks; `None` without blocks.
     pub change_ns: Option<f64>,
     /// What may be said of the change; `None` with too few blocks.
     pub interval_ns: Option<(f64, f64)>,
@@ -123,6 +124,11 @@ impl Effect {
         }
     }
 
+    /// The percentile when nothing was done, in words.
+    pub fn control_text(&self) -> String {
+        self.control_ns.map_or("-".to_owned(), signed)
+    }
+
     /// The change, both ends of its interval, and what would have been seen, in words.
     pub fn times(&self) -> [String; 4] {
         let (low, high) = self.interval_ns.unwrap_or_default();
@@ -178,68 +184,37 @@ pub fn effects(samples: &[Sample], block_count: u32, seed: u64) -> Vec<Effect> {
             }
         }
     }
-    let measured = |key: &Key| Measured::of(&values, key, block_count);
-    let measured: Vec<Measured> = keys.iter().map(measured).collect();
-    let parts: Vec<Vec<Option<f64>>> = measured.iter().map(Measured::parts).collect();
-    let found = intervals::means(&parts, seed);
-    let effect = |((key, measured), found): ((Key, Measured), Option<intervals::Mean>)| {
-        let (case, suspect, operation, index) = key;
-        let Measured { blocks, level_ns, .. } = &measured;
-        let ns = |part: f64| part * level_ns;
+    let blocks_of = |key: &Key| -> Vec<Option<(f64, f64)>> {
+        let of_block = |block| match values.get(&(key.clone(), block)) {
+            Some([Some(treated), Some(control)]) => Some((*treated, *control)),
+            _ => None,
+        };
+        (1..=block_count).map(of_block).collect()
+    };
+    let keys: Vec<Key> = keys.into_iter().collect();
+    let blocks: Vec<Vec<Option<(f64, f64)>>> = keys.iter().map(blocks_of).collect();
+    let change = |block: &Option<(f64, f64)>| block.map(|(treated, control)| treated - control);
+    let changes: Vec<Vec<Option<f64>>> =
+        blocks.iter().map(|blocks| blocks.iter().map(change).collect()).collect();
+    let found = shifts::simultaneous(&changes, seed);
+    let effect = |at: usize, (case, suspect, operation, index): Key| {
+        let mut controls_ns: Vec<f64> = blocks[at].iter().flatten().map(|block| block.1).collect();
+        controls_ns.sort_by(f64::total_cmp);
+        let found: Option<Shift> = found[at];
         Effect {
             case,
             suspect,
             operation,
             percent: PERCENTS[index],
-            block_count: blocks.iter().flatten().count(),
-            control_ns: measured.mean_ns(|(_, control)| *control),
-            change_ns: (*level_ns > 0.0)
-                .then(|| measured.mean_ns(|(treated, control)| treated - control)),
-            interval_ns: found.map(|found| {
-                (ns(found.mean - found.half_width), ns(found.mean + found.half_width))
-            }),
-            detectable_ns: found.map(|found| ns(found.detectable)),
+            block_count: controls_ns.len(),
+            control_ns: controls_ns.get(controls_ns.len() / 2).copied(),
+            change_ns: shifts::estimate(&changes[at]),
+            interval_ns: found.map(|shift| (shift.low, shift.high)),
+            detectable_ns: found.map(|shift| shift.detectable),
             coinciding_part: 0.0,
         }
     };
-    keys.into_iter().zip(measured).zip(found).map(effect).collect()
-}
-
-/// A percentile of all blocks.
-struct Measured {
-    /// Treated and control, in nanoseconds, where both were measured.
-    blocks: Vec<Option<(f64, f64)>>,
-    /// The mean of both sides; 0 without blocks.
-    level_ns: f64,
-}
-
-impl Measured {
-    fn of(
-        values: &BTreeMap<(Key, u32), [Option<f64>; 2]>,
-        key: &Key,
-        block_count: u32,
-    ) -> Measured {
-        let of_block = |block| match values.get(&(key.clone(), block)) {
-            Some([Some(treated), Some(control)]) => Some((*treated, *control)),
-            _ => None,
-        };
-        let blocks = (1..=block_count).map(of_block).collect();
-        let mut measured = Measured { blocks, level_ns: 0.0 };
-        measured.level_ns = measured.mean_ns(|(treated, control)| (treated + control) / 2.0);
-        measured
-    }
-
-    /// A mean over the blocks; 0 without any.
-    fn mean_ns(&self, of: impl Fn(&(f64, f64)) -> f64) -> f64 {
-        let found: Vec<f64> = self.blocks.iter().flatten().map(of).collect();
-        found.iter().sum::<f64>() / found.len().max(1) as f64
-    }
-
-    /// How much more the treated side of each block has, as a part of the level.
-    fn parts(&self) -> Vec<Option<f64>> {
-        let part = |(treated, control): (f64, f64)| (treated - control) / self.level_ns;
-        self.blocks.iter().map(|block| block.map(part)).collect()
-    }
+    keys.into_iter().enumerate().map(|(at, key)| effect(at, key)).collect()
 }
 
 /// A percentile in nanoseconds; `None` if not even one request is expected beyond it.

@@ -34,7 +34,7 @@ pub fn text(explanation: &Explanation) -> String {
             effect.suspect.name(),
             effect.operation,
             effect.percent,
-            time(effect.control_ns.round() as u64),
+            effect.control_text(),
             effect.words()
         );
     }

@@ -169,7 +169,7 @@ fn effects(explanation: &Explanation) -> String {
             effect.suspect.name(),
             escape(&effect.operation),
             effect.percent,
-            time(effect.control_ns),
+            escape(&effect.control_text()),
             escape(&effect.words())
         )
     };

@@ -69,7 +69,7 @@ fn row(report: &Report, effect: &Effect, words: &Words) -> String {
         words.name("interventions.suspect", effect.suspect.name()),
         escape(&effect.operation),
         effect.percent,
-        time(effect.control_ns),
+        escape(&effect.control_text()),
         both(&finding_text(effect)),
         words.say("sides.blocks"),
         effect.block_count

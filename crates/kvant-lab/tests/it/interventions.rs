@@ -47,7 +47,7 @@ fn experiment(dir: &TempDir, suspects: Vec<Suspect>, block_count: u32) -> Report
 #[test]
 fn the_suspect_at_which_a_server_stalls_is_the_cause() {
     let dir = TempDir::new();
-    let report = experiment(&dir, vec![Suspect::Flush, Suspect::Compaction], 10);
+    let report = experiment(&dir, vec![Suspect::Flush, Suspect::Compaction], 12);
     let found = report.interventions.expect("it made suspects happen");
     assert_eq!(found.failures, []);
     let of = |suspect| -> &Effect {

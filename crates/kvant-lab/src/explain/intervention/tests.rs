@@ -159,7 +159,7 @@ fn few_blocks_or_requests_claim_nothing() {
     };
     let few = effects(&samples(7, 1_000), 7, 1);
     assert!(few.iter().all(|one| one.finding() == Finding::Unknown && one.block_count == 7));
-    let enough = effects(&samples(8, 100), 8, 1);
+    let enough = effects(&samples(12, 100), 12, 1);
     let found = |percent| of(&enough, Suspect::Pause, percent).finding();
     assert_eq!([50.0, 99.0, 99.9].map(found), [Finding::Cause, Finding::Cause, Finding::Unknown]);
     let words = of(&enough, Suspect::Pause, 99.0).words();
@@ -179,7 +179,7 @@ fn an_explanation_says_what_an_experiment_found_of_what_coincides() {
             operation: "get".to_owned(),
             percent,
             block_count: 20,
-            control_ns: 1e6,
+            control_ns: Some(1e6),
             change_ns: Some(50e6),
             interval_ns,
             detectable_ns: Some(7e6),

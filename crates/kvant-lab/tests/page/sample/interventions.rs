@@ -11,7 +11,7 @@ fn effect(suspect: Suspect, percent: f64, change_ns: f64, half_width_ns: f64) ->
         operation: "put".to_owned(),
         percent,
         block_count: 20,
-        control_ns: 1.3e6,
+        control_ns: Some(1.3e6),
         change_ns: Some(change_ns),
         interval_ns: Some((change_ns - half_width_ns, change_ns + half_width_ns)),
         detectable_ns: Some(half_width_ns * 1.4),

@@ -87,7 +87,7 @@ fn of_interventions(found: &Interventions, words: &dyn Fn(&Text) -> String) -> S
             effect.suspect.name(),
             effect.operation,
             format!("p{}", effect.percent),
-            format_time_ns(effect.control_ns.round() as u64),
+            effect.control_text(),
             effect.block_count,
             words(&finding_text(effect))
         );
