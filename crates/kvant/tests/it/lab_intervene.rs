@@ -1,6 +1,6 @@
 //! `kvant lab explain --intervene` on a real server: what happens to it, and the report of it.
 //!
-//! A busy machine disturbs attempts, and causes need eight blocks; whether they are the right ones
+//! A busy machine disturbs attempts, and causes need a dozen blocks; whether they are the right ones
 //! is the matter of kvant-lab's own tests. So one block is run here.
 
 use crate::kvant_command::{Finished, TempDir, kvant, run};
