@@ -52,8 +52,8 @@ pub(super) fn verdict(report: &Report, found: &Interventions, trust: Text) -> Ve
     if !cleared.is_empty() {
         let names = cleared.join(", ");
         sentences.push(text(
-            format!("Making these happen changes no percentile that was measured: {names}."),
-            format!("Эти вызванные события не меняют ни одного измеренного перцентиля: {names}."),
+            format!("No effect of making it happen is shown of: {names}."),
+            format!("Влияние вызванных событий не показано: {names}."),
         ));
     }
     for (suspect, count, problem) in &found.failures {

@@ -3,13 +3,13 @@
 //! For each figure a block gives one number, treated less control. If nothing differed, each number
 //! could as well have the other sign: chance decided which side was treated. So signed ranks
 //! (Wilcoxon, 1945) have a distribution that is known whatever the numbers are. A draw flips what
-//! blocks are off their estimate, the same blocks for all figures, so that what figures have in common
-//! stays, and takes the greatest standardised rank sum of all figures; its 99th percentile bounds all
-//! of them. The shifts that a bound does not reject are an interval, whose
-//! ends are means of two numbers of the figure (Hodges and Lehmann, 1963).
+//! blocks are off their estimate, the same blocks for all figures, so that what figures have in
+//! common stays, and takes the greatest standardised rank sum of all figures; its 99th percentile
+//! bounds all of them. The shifts that a bound does not reject are an interval, whose ends are
+//! means of two numbers of the figure (Hodges and Lehmann, 1963).
 //!
-//! Ranks and not means: what a suspect adds varies by an order of magnitude from block to block, and
-//! a mean is then known too badly to tell it from 0 although every block has the same sign.
+//! Ranks and not means: what a suspect adds varies by an order of magnitude from block to block,
+//! and a mean is then known too badly to tell it from 0 although every block has the same sign.
 //!
 //! Invariants:
 //! 1. The result is a function of the numbers and the seed.
@@ -109,8 +109,8 @@ impl Sample {
         self.ranks.iter().map(signed).sum::<f64>().abs() / self.spread().max(1.0)
     }
 
-    /// The shifts that a bound of the rank sum does not reject: the number of means above a shift is
-    /// the sum of the positive ranks of what is left of the numbers.
+    /// The shifts that a bound of the rank sum does not reject: the number of means above a shift
+    /// is the sum of the positive ranks of what is left of the numbers.
     fn interval(&self, bound: f64) -> Option<(f64, f64)> {
         let least = (self.means.len() as f64 - bound * self.spread()) / 2.0;
         let rank = (least - 1e-9).ceil().max(0.0) as usize;

@@ -13,11 +13,10 @@
 
 use super::evidence::Window;
 use super::level::percentile_ns;
-use super::model::Cause;
+pub use super::model::{Effect, Finding};
 use super::words::time;
 use crate::comparison::shifts::{self, Shift};
 use crate::record::Suspect;
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Percentiles of which effects are measured.
@@ -38,71 +37,7 @@ pub struct Sample {
     pub latencies: BTreeMap<String, Vec<(u64, u64)>>,
 }
 
-/// What making a suspect happen did to a percentile.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Effect {
-    /// [`crate::record::Case::id`].
-    pub case: usize,
-    /// What happened.
-    pub suspect: Suspect,
-    /// Such as `get`.
-    pub operation: String,
-    /// Such as 99.9.
-    pub percent: f64,
-    /// Blocks in which both moments have enough requests.
-    pub block_count: usize,
-    /// The percentile when nothing was done: the median of the controls; `None` without blocks.
-    pub control_ns: Option<f64>,
-    /// What it is more when the suspect happens, less if it is below 0: the median of the means of
-    /// any two blocks; `None` without blocks.
-    pub change_ns: Option<f64>,
-    /// What may be said of the change; `None` with too few blocks.
-    pub interval_ns: Option<(f64, f64)>,
-    /// The least change that would have been seen with a probability of 95 %.
-    pub detectable_ns: Option<f64>,
-    /// Part of the excess of the percentile that coincides with the suspect, by the explanations
-    /// of the same attempts; 0 if none does.
-    #[serde(default)]
-    pub coinciding_part: f64,
-}
-
-kvant_base::named_enum! {
-    /// What an experiment says of a suspect.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Finding {
-        /// Making it happen raises the percentile.
-        Cause = "cause",
-        /// Making it happen lowers the percentile.
-        Relief = "relief",
-        /// It coincides with slow requests, and making it happen changes nothing.
-        Correlation = "correlation",
-        /// Making it happen changes nothing, and slow requests do not coincide with it either.
-        NoEffect = "no effect",
-        /// There are too few blocks.
-        Unknown = "unknown",
-    }
-}
-
 impl Effect {
-    /// What the experiment says.
-    pub fn finding(&self) -> Finding {
-        match self.interval_ns {
-            None => Finding::Unknown,
-            Some((low, _)) if low > 0.0 => Finding::Cause,
-            Some((_, high)) if high < 0.0 => Finding::Relief,
-            Some(_) if self.coinciding_part > 0.0 => Finding::Correlation,
-            Some(_) => Finding::NoEffect,
-        }
-    }
-
-    /// What evidence of the past calls the suspect.
-    pub fn cause(&self) -> Cause {
-        match self.suspect {
-            Suspect::Neighbour => Cause::Neighbours,
-            suspect => Cause::Event(suspect.name().to_owned()),
-        }
-    }
-
     /// The finding in a clause that follows the suspect's name.
     pub fn words(&self) -> String {
         let [change, low, high, detectable] = self.times();
@@ -114,11 +49,10 @@ impl Effect {
                 format!("relief, changes it by {change} ({low} to {high})")
             }
             Finding::Correlation => format!(
-                "correlation, making it happen changes nothing; {detectable} or more would have \
-                 been seen"
+                "correlation, no effect is shown; {detectable} or more would have been seen"
             ),
             Finding::NoEffect => {
-                format!("no effect; {detectable} or more would have been seen")
+                format!("no effect is shown; {detectable} or more would have been seen")
             }
             Finding::Unknown => "too few blocks or requests: nothing is claimed".to_owned(),
         }

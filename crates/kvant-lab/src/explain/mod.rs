@@ -39,9 +39,8 @@ pub use model::Explanation;
 pub use text::text;
 
 use evidence::{OperationWindow, Window};
-use intervention::Effect;
 use level::Merged;
-use model::Overview;
+use model::{Effect, Overview};
 
 /// Columns of the overview, at most.
 const COLUMNS_MAX: usize = 300;

@@ -1,6 +1,6 @@
 //! An explanation as data: what the page and the text show, and what `--json` prints.
 
-use super::intervention::{Effect, Finding};
+use crate::record::Suspect;
 use serde::{Deserialize, Serialize};
 
 /// The value of [`Explanation::format`].
@@ -155,6 +155,72 @@ impl Cause {
             Cause::Stolen => "steal by the hypervisor".to_owned(),
             Cause::Neighbours => "other processes on the CPUs".to_owned(),
             Cause::Unexplained => "unexplained".to_owned(),
+        }
+    }
+}
+
+/// What making a suspect happen did to a percentile.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Effect {
+    /// [`crate::record::Case::id`].
+    pub case: usize,
+    /// What happened.
+    pub suspect: Suspect,
+    /// Such as `get`.
+    pub operation: String,
+    /// Such as 99.9.
+    pub percent: f64,
+    /// Blocks in which both moments have enough requests.
+    pub block_count: usize,
+    /// The percentile when nothing was done: the median of the controls; `None` without blocks.
+    pub control_ns: Option<f64>,
+    /// What it is more when the suspect happens, less if it is below 0: the median of the means of
+    /// any two blocks; `None` without blocks.
+    pub change_ns: Option<f64>,
+    /// What may be said of the change; `None` with too few blocks.
+    pub interval_ns: Option<(f64, f64)>,
+    /// The least change that would have been seen with a probability of 95 %.
+    pub detectable_ns: Option<f64>,
+    /// Part of the excess of the percentile that coincides with the suspect, by the explanations
+    /// of the same attempts; 0 if none does.
+    #[serde(default)]
+    pub coinciding_part: f64,
+}
+
+kvant_base::named_enum! {
+    /// What an experiment says of a suspect.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Finding {
+        /// Making it happen raises the percentile.
+        Cause = "cause",
+        /// Making it happen lowers the percentile.
+        Relief = "relief",
+        /// It coincides with slow requests, and no effect of making it happen is shown.
+        Correlation = "correlation",
+        /// No effect of making it happen is shown, and slow requests do not coincide with it.
+        NoEffect = "no effect",
+        /// There are too few blocks.
+        Unknown = "unknown",
+    }
+}
+
+impl Effect {
+    /// What the experiment says.
+    pub fn finding(&self) -> Finding {
+        match self.interval_ns {
+            None => Finding::Unknown,
+            Some((low, _)) if low > 0.0 => Finding::Cause,
+            Some((_, high)) if high < 0.0 => Finding::Relief,
+            Some(_) if self.coinciding_part > 0.0 => Finding::Correlation,
+            Some(_) => Finding::NoEffect,
+        }
+    }
+
+    /// What evidence of the past calls the suspect.
+    pub fn cause(&self) -> Cause {
+        match self.suspect {
+            Suspect::Neighbour => Cause::Neighbours,
+            suspect => Cause::Event(suspect.name().to_owned()),
         }
     }
 }

@@ -40,9 +40,9 @@ pub fn finding_text(effect: &Effect) -> Text {
             format!("облегчение, меняет на {} ({} .. {})", times[0], times[1], times[2])
         }
         Finding::Correlation => {
-            format!("корреляция, вызванное событие ничего не меняет; было бы видно от {}", times[3])
+            format!("корреляция, влияние не показано; было бы видно от {}", times[3])
         }
-        Finding::NoEffect => format!("не влияет; было бы видно от {}", times[3]),
+        Finding::NoEffect => format!("влияние не показано; было бы видно от {}", times[3]),
         Finding::Unknown => "блоков или запросов мало, ничего не утверждается".to_owned(),
     };
     Text { en: effect.words(), ru }

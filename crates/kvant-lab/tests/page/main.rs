@@ -67,9 +67,9 @@ fn findings_of_interventions_stand_in_both_languages() {
     let page = page(&report());
     for text in [
         "cause, adds 24.1 ms (20.9 ms to 27.3 ms)",
-        "correlation, making it happen changes nothing; 420 us or more would have been seen",
+        "correlation, no effect is shown; 420 us or more would have been seen",
         "relief, changes it by -900 us (-1.10 ms to -700 us)",
-        "no effect; 12.6 us or more would have been seen",
+        "no effect is shown; 12.6 us or more would have been seen",
         "too few blocks or requests: nothing is claimed",
         "причина, добавляет 24.1 ms",
         "checkpoint (20): status 507: The disk is full",
@@ -201,6 +201,7 @@ fn an_empty_report_has_a_page() {
         curves: Vec::new(),
         figures: Vec::new(),
         comparisons: Vec::new(),
+        interventions: None,
         sweeps: Vec::new(),
         spectra: Vec::new(),
         layers: Vec::new(),

@@ -1,7 +1,7 @@
 //! `kvant lab explain --intervene` on a real server: what happens to it, and the report of it.
 //!
-//! A busy machine disturbs attempts, and causes need a dozen blocks; whether they are the right ones
-//! is the matter of kvant-lab's own tests. So one block is run here.
+//! A busy machine disturbs attempts, and causes need a dozen blocks; whether they are the right
+//! ones is the matter of kvant-lab's own tests. So one block is run here.
 
 use crate::kvant_command::{Finished, TempDir, kvant, run};
 use crate::lab::{json, processes_of};

@@ -17,8 +17,8 @@ const EVENT_NS: u64 = 60 * MS;
 /// Between events of a kind that begin by themselves, on average.
 const PERIOD_NS: u64 = 5 * SECOND;
 
-/// An experiment in which flushes that the lab makes delay requests for so long; those that begin by
-/// themselves come with pauses in any case.
+/// An experiment in which flushes that the lab makes delay requests for so long; those that begin
+/// by themselves come with pauses in any case.
 fn experiment(seed: u64, pause_ns: u64) -> Vec<Effect> {
     let mut samples = Vec::new();
     for block in 1..=BLOCKS {
@@ -61,7 +61,7 @@ fn experiment(seed: u64, pause_ns: u64) -> Vec<Effect> {
     effects(&samples, BLOCKS, seed)
 }
 
-fn of<'a>(effects: &'a [Effect], suspect: Suspect, percent: f64) -> &'a Effect {
+fn of(effects: &[Effect], suspect: Suspect, percent: f64) -> &Effect {
     let is_wanted = |one: &&Effect| one.suspect == suspect && one.percent == percent;
     effects.iter().find(is_wanted).expect("it was measured")
 }
@@ -192,8 +192,8 @@ fn an_explanation_says_what_an_experiment_found_of_what_coincides() {
     assert!(cause.verdict[0].contains(claim), "{}", cause.verdict[0]);
     assert!(text(&cause).contains("flush (cause, adds 50.0 ms"), "{}", text(&cause));
     let correlation = explained(Some((-1e6, 60e6)), 99.0);
-    let claim = "coincides with flush (correlation, making it happen changes nothing; 7.00 ms or \
-                 more would have been seen)";
+    let claim = "coincides with flush (correlation, no effect is shown; 7.00 ms or more would \
+                 have been seen)";
     assert!(correlation.verdict[0].contains(claim), "{}", correlation.verdict[0]);
     // Of another percentile the experiment says nothing, nor with too few blocks.
     for explanation in [explained(Some((40e6, 60e6)), 90.0), explained(None, 99.0)] {

@@ -162,7 +162,9 @@ fn explain() -> Command {
                 .value_name("N")
                 .default_value("20")
                 .value_parser(value_parser!(u32).range(1..=400))
-                .help("Blocks with each suspect and its control; fewer than about 16 claim nothing"),
+                .help(
+                    "Blocks with each suspect and its control; fewer than about 16 claim nothing",
+                ),
         ])
         .args(ways())
 }

@@ -32,8 +32,7 @@ pub(super) fn run(args: &ArgMatches) -> u8 {
     run_plan(args, plan, place)
 }
 
-/// Runs a plan in this directory, whether it is there already or not, and writes its report; returns
-/// the exit code.
+/// Runs a plan in this directory and writes its report; returns the exit code.
 pub(super) fn run_plan(args: &ArgMatches, plan: Plan, place: Place) -> u8 {
     let env = Env::posix();
     let options = match options(args, place) {
