@@ -31,8 +31,8 @@ crate::named_enum! {
         Requests = "requests",
         /// The server's last minutes (`/v0/history`).
         History = "history",
-        /// What the process holds beside the others and does not return: gaps of the allocator, stacks.
-        /// Counted once per second; 0 where nobody looks.
+        /// What the process holds beside the others and does not return: gaps of the allocator,
+        /// stacks. Counted once per second; 0 where nobody looks.
         Process = "process",
     }
 }
