@@ -46,10 +46,9 @@ pub(crate) fn run(matches: &ArgMatches) -> Verdict {
     process::run(process::cargo().args(["build", "--quiet", "--release", "--bin", "kvant"]))?;
     let example = ["--release", "--package", "kvant-cassandra", "--example", "driver_alone"];
     process::run(process::cargo().args(["build", "--quiet"]).args(example))?;
-    cluster::up(nodes, false)?;
-    let measured = measure(nodes, number("buckets"), number("rounds"));
-    cluster::down()?;
-    measured.map(|()| true)
+    let (buckets, rounds) = (number("buckets"), number("rounds"));
+    cluster::with(nodes, false, || measure(nodes, buckets, rounds))?;
+    Ok(true)
 }
 
 fn measure(nodes: u8, buckets: u64, rounds: u64) -> Result<(), String> {

@@ -10,7 +10,7 @@ mod node;
 
 use crate::process::{self, Verdict, about};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use node::Node;
+use node::{Node, SWITCH, SWITCH_ADDRESS};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -60,8 +60,19 @@ pub(crate) fn dir() -> Result<PathBuf, String> {
     Ok(process::target_dir()?.join("cluster"))
 }
 
+/// Runs `chore` on a cluster of `count` nodes, which ends with it.
+pub(crate) fn with<T>(
+    count: u8,
+    needs_login: bool,
+    chore: impl FnOnce() -> Result<T, String>,
+) -> Result<T, String> {
+    let done = up(count, needs_login).and_then(|()| chore());
+    down()?;
+    done
+}
+
 /// Starts a cluster of `count` nodes.
-pub(crate) fn up(count: u8, needs_login: bool) -> Result<(), String> {
+fn up(count: u8, needs_login: bool) -> Result<(), String> {
     let dir = dir()?;
     down()?;
     let jars = fetch(&dir)?;
@@ -75,7 +86,7 @@ pub(crate) fn up(count: u8, needs_login: bool) -> Result<(), String> {
 }
 
 /// Ends all nodes that were started here, and removes their data.
-pub(crate) fn down() -> Result<(), String> {
+fn down() -> Result<(), String> {
     let dir = dir()?;
     for number in 1..=NODE_COUNT_MAX {
         let node = Node::new(&dir, number);
@@ -93,14 +104,19 @@ pub(crate) fn process_of(number: u8) -> Result<u32, String> {
     node.pid().ok_or_else(|| format!("the node {} is not up", node.address()))
 }
 
-/// Runs this chore again where it is alone with its network, which tests may break. Needs no
-/// network but the loopback one.
+/// Runs this chore again where it is alone with its network, which tests may break. Nodes are then
+/// on 10.0.0.1 and so on, each behind a cable `node-1` and so on.
 pub(crate) fn isolated() -> Verdict {
     fetch(&dir()?)?;
     let program = std::env::current_exe().map_err(about("this program"))?;
     let mut command = std::process::Command::new("unshare");
     command.args(["--map-root-user", "--net", "--"]);
-    command.args(["sh", "-c", "ip link set lo up && exec \"$0\" \"$@\""]).arg(program);
+    let network = format!(
+        "ip link set lo up && ip link add {SWITCH} type bridge && \
+         ip address add {SWITCH_ADDRESS} dev {SWITCH} && ip link set {SWITCH} up && \
+         exec \"$0\" \"$@\""
+    );
+    command.args(["sh", "-c", &network]).arg(program);
     command.args(std::env::args_os().skip(1));
     command.env(ISOLATED, "1").env("CARGO_NET_OFFLINE", "true");
     let status = command.status().map_err(about("unshare"))?;

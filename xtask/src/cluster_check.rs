@@ -14,7 +14,6 @@ pub(crate) fn command() -> Command {
 }
 
 pub(crate) fn run(_matches: &ArgMatches) -> Verdict {
-    cluster::up(1, true)?;
     let tests = [
         &["-p", "kvant-cassandra", "--test", "it", "--", "--include-ignored"][..],
         &["-p", "kvant-server", "--test", "it", "contract::"],
@@ -22,14 +21,14 @@ pub(crate) fn run(_matches: &ArgMatches) -> Verdict {
         // Alone: it stops the node for a while.
         &["-p", "kvant", "--test", "it", "cluster_away::", "--", "--include-ignored"],
     ];
-    let passed = cluster::process_of(1).and_then(|pid| {
+    let passed = cluster::with(1, true, || {
+        let pid = cluster::process_of(1)?;
         tests.iter().try_for_each(|arguments| {
             let mut command = process::cargo();
             command.arg("test").args(*arguments).env("KVANT_TEST_CLUSTER", NODE);
             process::run(command.env("KVANT_TEST_CLUSTER_PID", pid.to_string()))
         })
     });
-    cluster::down()?;
     println!("cluster-check: {}", if passed.is_ok() { "passed" } else { "failed" });
     passed.map(|()| true)
 }

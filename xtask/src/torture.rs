@@ -117,10 +117,7 @@ fn with_cluster(node_count: u8, torture: &Torture, value: u64, seed: u64) -> Ver
         }
         return cluster::isolated();
     }
-    cluster::up(node_count, false)?;
-    let verdict = round(torture, value, seed);
-    cluster::down()?;
-    verdict
+    cluster::with(node_count, false, || round(torture, value, seed))
 }
 
 pub(crate) fn soak(matches: &ArgMatches) -> Verdict {

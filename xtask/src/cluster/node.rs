@@ -1,5 +1,9 @@
 //! One node: its directory, its settings, its process.
+//!
+//! In a network that tests may break, each node has a network of its own inside, which a cable, a
+//! pair of `veth`, connects with the switch of the cluster.
 
+use super::is_isolated;
 use crate::process::about;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
@@ -48,6 +52,23 @@ const OPENS: [&str; 17] = [
     "jdk.management/com.sun.management.internal",
 ];
 
+/// What connects the nodes in an isolated network, and its own address.
+pub(super) const SWITCH: &str = "nodes";
+pub(super) const SWITCH_ADDRESS: &str = "10.0.0.254/24";
+
+/// Connects a new network with the switch in the network of the parent process, and runs the rest
+/// of the arguments in it. The cable of a node that has just ended may still be there.
+const IN_NETWORK: &str = r#"
+set -e
+switch=$1 cable=$2 address=$3; shift 3
+ip link set lo up
+until ip link add eth0 type veth peer name "$cable" netns "$PPID"; do sleep 0.1; done
+ip address add "$address/24" dev eth0
+ip link set eth0 up
+nsenter --net="/proc/$PPID/ns/net" ip link set "$cable" master "$switch" up
+exec "$@"
+"#;
+
 pub(super) struct Node {
     dir: PathBuf,
     number: u8,
@@ -60,7 +81,8 @@ impl Node {
     }
 
     fn ip(&self) -> Ipv4Addr {
-        Ipv4Addr::new(127, 0, 0, self.number)
+        let first = if is_isolated() { [10, 0, 0] } else { [127, 0, 0] };
+        Ipv4Addr::new(first[0], first[1], first[2], self.number)
     }
 
     /// Where clients connect.
@@ -79,7 +101,7 @@ impl Node {
         write("logback.xml", include_str!("logback.xml"))?;
         let path = self.dir.join("output");
         let output = fs::File::create(&path).map_err(about(path.display()))?;
-        let mut command = Command::new(java);
+        let mut command = self.in_network(java);
         command
             .current_dir(&self.dir)
             .args([format!("-Xms{HEAP}"), format!("-Xmx{HEAP}")])
@@ -105,6 +127,7 @@ impl Node {
             .stderr(output);
         let mut child = command.spawn().map_err(about(java.display()))?;
         write("pid", &child.id().to_string())?;
+        write("address", &self.address().to_string())?;
         let begin = Instant::now();
         while begin.elapsed() < START_MAX {
             // The port opens last, and the first user may come later.
@@ -118,6 +141,17 @@ impl Node {
             sleep(Duration::from_millis(200));
         }
         Err(format!("the node {} does not start: see {}", self.address(), self.log().display()))
+    }
+
+    /// `program` where the node's address is.
+    fn in_network(&self, program: &Path) -> Command {
+        if !is_isolated() {
+            return Command::new(program);
+        }
+        let mut command = Command::new("unshare");
+        command.args(["--net", "--", "sh", "-c", IN_NETWORK, "sh", SWITCH]);
+        command.arg(format!("node-{}", self.number)).arg(self.ip().to_string()).arg(program);
+        command
     }
 
     /// Ends the process at once; whether there was one.
@@ -168,6 +202,7 @@ impl Node {
 
     fn settings(&self, needs_login: bool) -> String {
         let (dir, ip) = (self.dir.display(), self.ip());
+        let seed = Node::new(&self.dir, 1).ip();
         let (authenticator, authorizer) = match needs_login {
             true => ("PasswordAuthenticator", "CassandraAuthorizer"),
             false => ("AllowAllAuthenticator", "AllowAllAuthorizer"),
@@ -188,7 +223,7 @@ impl Node {
              commitlog_sync_period: 1000ms\n\
              seed_provider:\n\
              \x20 - class_name: org.apache.cassandra.locator.SimpleSeedProvider\n\
-             \x20   parameters: [{{seeds: 127.0.0.1}}]\n\
+             \x20   parameters: [{{seeds: {seed}}}]\n\
              listen_address: {ip}\n\
              rpc_address: {ip}\n\
              start_native_transport: true\n\

@@ -1,21 +1,38 @@
-//! A cluster that goes away while it is used, and comes back. `cargo xtask cluster-check` names the
-//! process of the only node, which this test stops for a while; it is ignored otherwise.
+//! A cluster that is too busy, or goes away while it is used, and comes back. `cargo xtask
+//! cluster-check` names the process of the only node, which these tests stop for a while; they are
+//! ignored otherwise.
 
 use crate::cluster_copy::Keyspace;
+use crate::connection::Connection;
 use crate::kvant_command::TempDir;
 use crate::server_process::TestServer;
+use serde_json::Value;
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Longest wait for a change, so that a hanging server fails the test.
 const WAIT_MAX: Duration = Duration::from_secs(90);
 
-/// The node, which is running again when this is dropped.
-struct Node(String);
+/// More than a node takes at a time: each range of 16 buckets begins with eight pages.
+const RANGE_COUNT: usize = 4_096 / 8 + 64;
+
+/// The node, which is running again when this is dropped. One test at a time has it.
+struct Node {
+    pid: String,
+    _turn: MutexGuard<'static, ()>,
+}
 
 impl Node {
+    fn take() -> Node {
+        static TURN: Mutex<()> = Mutex::new(());
+        let turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let pid = std::env::var("KVANT_TEST_CLUSTER_PID");
+        Node { pid: pid.expect("`cargo xtask cluster-check` says"), _turn: turn }
+    }
+
     fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([&format!("-{name}"), &self.0]).status();
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.pid]).status();
         assert!(sent.expect("kill(1) exists").success(), "the node is not running any more");
     }
 }
@@ -47,17 +64,14 @@ fn wait_for(server: &TestServer, path: &str, is_there: impl Fn(&str) -> bool) ->
 #[test]
 #[ignore = "needs a node: cargo xtask cluster-check"]
 fn a_cluster_that_goes_away_is_named_and_used_again_when_it_is_back() {
-    let dir = TempDir::new();
+    let (node, dir) = (Node::take(), TempDir::new());
     let server = Keyspace::new(&dir).serve(&dir);
-    let node = std::env::var("KVANT_TEST_CLUSTER_PID").expect("`cargo xtask cluster-check` says");
-    let node = Node(node);
     assert!(exchange(&server, "PUT", "/v0/entity?id=key").starts_with("HTTP/1.1 201 "));
     node.signal("STOP");
-    // What is in flight is answered: when its time is over, or when the connection is given up.
-    let response = exchange(&server, "GET", "/v0/entity?id=key");
-    let is_known = ["504 ", "503 "].map(|status| format!("HTTP/1.1 {status}"));
-    assert!(is_known.iter().any(|start| response.starts_with(start)), "{response}");
-    assert!(["\"no-answer\"", "\"cluster-away\""].iter().any(|kind| response.contains(kind)));
+    // A write in flight is answered when its connection is given up: it may be there or not.
+    let response = exchange(&server, "PUT", "/v0/entity?id=key");
+    assert!(response.starts_with("HTTP/1.1 504 "), "{response}");
+    assert!(response.contains("\"no-answer\""), "{response}");
     assert!(exchange(&server, "GET", "/v0/status").starts_with("HTTP/1.1 200 "));
     let health = wait_for(&server, "/health", |response| response.starts_with("HTTP/1.1 503 "));
     assert!(health.contains("\"cluster-away\""), "{health}");
@@ -69,5 +83,67 @@ fn a_cluster_that_goes_away_is_named_and_used_again_when_it_is_back() {
     node.signal("CONT");
     wait_for(&server, "/v0/entity?id=key", |response| response.starts_with("HTTP/1.1 200 "));
     wait_for(&server, "/health", |response| response.starts_with("HTTP/1.1 200 "));
+    assert_eq!(server.stop().code, Some(0));
+}
+
+#[test]
+#[ignore = "needs a node: cargo xtask cluster-check"]
+fn requests_that_find_no_room_at_a_node_are_refused_and_served_when_it_goes_on() {
+    let (node, dir) = (Node::take(), TempDir::new());
+    let server = Keyspace::new(&dir).serve(&dir);
+    let get = "/v0/entity?id=key";
+    let begin = Instant::now();
+    // A node that is stopped has room for some seconds more: until its connections are given up.
+    let refused = loop {
+        node.signal("STOP");
+        let mut waiting: Vec<Connection> = Vec::new();
+        for _ in 0..RANGE_COUNT {
+            let mut connection = Connection::open(server.addr()).expect("the server listens");
+            let range = b"GET /v0/entities?start=a HTTP/1.1\r\nHost: x\r\n\r\n";
+            connection.send(range).expect("the server takes requests");
+            waiting.push(connection);
+        }
+        let response = exchange(&server, "GET", get);
+        node.signal("CONT");
+        drop(waiting);
+        wait_for(&server, get, |response| response.starts_with("HTTP/1.1 404 "));
+        if response.contains("\"nodes-busy\"") {
+            break response;
+        }
+        assert!(begin.elapsed() < WAIT_MAX, "{response}");
+    };
+    assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
+    assert!(refused.contains("\"overloaded\"") && refused.contains("retry-after"), "{refused}");
+    assert_eq!(server.stop().code, Some(0));
+}
+
+#[test]
+#[ignore = "needs a node: cargo xtask cluster-check"]
+fn a_slow_request_names_its_coordinator_and_has_the_trace_of_the_cluster() {
+    let (_node, dir) = (Node::take(), TempDir::new());
+    let server = Keyspace::new(&dir).serve(&dir);
+    let put = exchange(&server, "PUT", "/v0/entity?id=traced&trace=1");
+    assert!(put.starts_with("HTTP/1.1 201 "), "{put}");
+    let rows = |response: &str| {
+        let body = response.split_once("\r\n\r\n").expect("a body").1;
+        serde_json::from_str::<Vec<Value>>(body).expect("an array of requests")
+    };
+    let is_traced = |response: &str| {
+        rows(response).iter().any(|row| row["cluster"]["trace"]["events"].is_array())
+    };
+    let slow = wait_for(&server, "/v0/slow?operation=put", is_traced);
+    let [row] = &rows(&slow)[..] else { panic!("one put: {slow}") };
+    let cluster = &row["cluster"];
+    let node = std::env::var("KVANT_TEST_CLUSTER").expect("`cargo xtask cluster-check` names it");
+    assert_eq!((row["key"].as_str(), cluster["node"].as_str()), (Some("traced"), Some(&*node)));
+    assert_eq!((&cluster["attempts"], &cluster["second_read_won"]), (&1.into(), &false.into()));
+    assert!(cluster["trace_id"].is_string(), "{cluster}");
+    let events = cluster["trace"]["events"].as_array().expect("steps");
+    assert!(
+        !events.is_empty() && events.iter().all(|event| event["what"].is_string()),
+        "{cluster}"
+    );
+    let bad = exchange(&server, "GET", "/v0/entity?id=traced&trace=2");
+    assert!(bad.starts_with("HTTP/1.1 400 "), "{bad}");
     assert_eq!(server.stop().code, Some(0));
 }

@@ -59,7 +59,7 @@ fn faults_of_single_nodes_lose_nothing() {
 }
 
 fn serve(dir: &std::path::Path, nodes: &[Node], keyspace: &str) -> TestServer {
-    let addresses: Vec<String> = nodes.iter().map(|node| node.addr().to_string()).collect();
+    let addresses: Vec<String> = nodes.iter().map(|node| node.addr.to_string()).collect();
     let buckets = BUCKET_COUNT.to_string();
     TestServer::start_with(
         dir,

@@ -26,12 +26,13 @@ pub(crate) enum Fault {
     Killed,
     /// `SIGSTOP`: its connections stay, and it says nothing.
     Paused,
-    /// Nothing reaches its address: what is sent to it disappears.
+    /// Its cable is pulled: what it sends, and what is sent to it, disappears.
     CutOff,
 }
 
 pub(crate) struct Node {
     pub(crate) number: u8,
+    pub(crate) addr: SocketAddr,
     dir: PathBuf,
 }
 
@@ -48,19 +49,19 @@ impl Node {
     pub(crate) fn all() -> Vec<Node> {
         let dir = std::env::var_os("KVANT_TEST_CLUSTER_DIR");
         let dir = PathBuf::from(dir.expect("`cargo xtask torture cluster` names the directory"));
-        let node = |number| Node { number, dir: dir.join(format!("node-{number}")) };
+        let node = |number| {
+            let dir = dir.join(format!("node-{number}"));
+            let addr = std::fs::read_to_string(dir.join("address")).expect("a node has an address");
+            Node { number, addr: addr.parse().expect("an address"), dir }
+        };
         (1..=NODE_COUNT).map(node).collect()
-    }
-
-    pub(crate) fn addr(&self) -> SocketAddr {
-        SocketAddr::from(([127, 0, 0, self.number], 9042))
     }
 
     pub(crate) fn strike(&self, fault: Fault) {
         match fault {
             Fault::Killed => self.signal("KILL"),
             Fault::Paused => self.signal("STOP"),
-            Fault::CutOff => self.route("add"),
+            Fault::CutOff => self.connect("nomaster"),
         }
     }
 
@@ -72,10 +73,10 @@ impl Node {
                 run(Command::new(xtask).args(["cluster", "start", &self.number.to_string()]));
             }
             Fault::Paused => self.signal("CONT"),
-            Fault::CutOff => self.route("del"),
+            Fault::CutOff => self.connect("master nodes"),
         }
         let connects =
-            || std::net::TcpStream::connect_timeout(&self.addr(), Duration::from_secs(1)).is_ok();
+            || std::net::TcpStream::connect_timeout(&self.addr, Duration::from_secs(1)).is_ok();
         wait_until("the node accepts clients again", connects);
     }
 
@@ -84,10 +85,10 @@ impl Node {
         run(Command::new("kill").args([&format!("-{name}"), pid.trim()]));
     }
 
-    /// The network is this test's own.
-    fn route(&self, action: &str) {
-        let address = format!("127.0.0.{}/32", self.number);
-        run(Command::new("ip").args(["route", action, "blackhole", &address, "table", "local"]));
+    /// Changes where the node's cable ends. The network is this test's own.
+    fn connect(&self, to: &str) {
+        let cable = format!("node-{}", self.number);
+        run(Command::new("ip").args(["link", "set", &cable]).args(to.split(' ')));
     }
 
     /// Whether it keeps writes for other nodes that have missed them.
@@ -99,10 +100,10 @@ impl Node {
 
     /// A session with this node alone.
     pub(crate) async fn session(&self) -> Session {
-        let filter = AllowListHostFilter::new([self.addr()]).expect("an address");
+        let filter = AllowListHostFilter::new([self.addr]).expect("an address");
         let profile = ExecutionProfile::builder().request_timeout(Some(Duration::from_secs(10)));
         let builder = SessionBuilder::new()
-            .known_node_addr(self.addr())
+            .known_node_addr(self.addr)
             .host_filter(Arc::new(filter))
             .default_execution_profile_handle(profile.build().into_handle());
         builder.build().await.expect("the node accepts clients")
