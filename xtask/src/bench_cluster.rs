@@ -1,22 +1,24 @@
 //! `cargo xtask bench cluster`: Kvant's server on a cluster, beside the driver alone in a loop.
 //!
-//! Both do the same requests on the same nodes, one after the other, in rounds. Nodes, server and
-//! generator share the processors of this machine, so a rate says as much about the nodes as about
-//! Kvant; CPU time of the server for each request is the steady figure. What the driver costs alone
-//! is subtracted from it, and the rest compared with a whole request of the engine `memory`, whose
-//! part beside HTTP is small.
+//! Both do the same requests on the same nodes, one after the other, in rounds. The last processor
+//! of this machine is the programs', the others are the nodes', as if these were machines of their
+//! own: otherwise a rate says how much CPU time nodes, server and generator need together, which
+//! `--shared` shows.
+//!
+//! What the driver costs alone is subtracted from the CPU time of the server for each request, and
+//! the rest compared with a whole request of the engine `memory`, whose part beside HTTP is small,
+//! at the same rate: more requests a second cost less each.
 
 use crate::cluster;
 use crate::process::{self, Verdict, about};
 use crate::server::Server;
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
 
 const NODE: &str = "127.0.0.1:9042";
-const KEYSPACE: &str = "bench";
 const IN_FLIGHT: u64 = 64;
 const KEYS: u64 = 100_000;
 /// Requests of a measurement, by operation: some seconds.
@@ -24,13 +26,19 @@ const OPERATIONS: [(&str, u64); 3] = [("put", 60_000), ("get", 60_000), ("range"
 
 pub(crate) fn command() -> Command {
     let nodes = Arg::new("nodes").long("nodes").value_name("N").default_value("1");
+    let buckets = Arg::new("buckets").long("buckets").value_name("N,...").value_delimiter(',');
+    let buckets = buckets.default_value("16");
+    let only = Arg::new("only").long("only").value_name("OPERATION");
+    let shared = Arg::new("shared").long("shared").action(ArgAction::SetTrue);
     Command::new("cluster")
         .about(
             "Kvant's server on a cluster, beside the driver alone; needs what `cluster up` needs",
         )
         .arg(nodes.value_parser(value_parser!(u8).range(1..=3)).help("Nodes to start"))
-        .arg(process::number("buckets", "Partitions").default_value("16"))
+        .arg(buckets.value_parser(value_parser!(u64)).help("Partitions: each number in turn"))
+        .arg(only.value_parser(OPERATIONS.map(|(name, _)| name)).help("Of operations, this one"))
         .arg(process::number("rounds", "Measurements of each kind").default_value("3"))
+        .arg(shared.help("Let nodes and programs share all processors"))
 }
 
 /// What a measurement came to.
@@ -38,28 +46,62 @@ pub(crate) fn command() -> Command {
 struct Figure {
     rate: f64,
     cpu_us: f64,
+    /// CPU time of all nodes.
+    nodes_us: f64,
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Verdict {
-    let number = |name| matches.get_one::<u64>(name).copied().unwrap_or(1);
     let nodes = matches.get_one::<u8>("nodes").copied().unwrap_or(1);
     process::run(process::cargo().args(["build", "--quiet", "--release", "--bin", "kvant"]))?;
     let example = ["--release", "--package", "kvant-cassandra", "--example", "driver_alone"];
     process::run(process::cargo().args(["build", "--quiet"]).args(example))?;
-    let (buckets, rounds) = (number("buckets"), number("rounds"));
-    cluster::with(nodes, false, || measure(nodes, buckets, rounds))?;
+    let rounds = matches.get_one::<u64>("rounds").copied().unwrap_or(1);
+    let buckets: Vec<u64> = matches.get_many("buckets").into_iter().flatten().copied().collect();
+    let only = matches.get_one::<String>("only");
+    let operations: Vec<_> =
+        OPERATIONS.into_iter().filter(|(name, _)| only.is_none_or(|only| only == name)).collect();
+    cluster::with(nodes, false, || {
+        if !matches.get_flag("shared") {
+            part_processors(nodes)?;
+        }
+        buckets.into_iter().try_for_each(|buckets| measure(nodes, buckets, rounds, &operations))
+    })?;
     Ok(true)
 }
 
-fn measure(nodes: u8, buckets: u64, rounds: u64) -> Result<(), String> {
-    let bench = Bench { dir: process::target_dir()?.join("release") };
+/// Leaves the last processor to this process and the programs that it starts, and the others to the
+/// nodes.
+fn part_processors(nodes: u8) -> Result<(), String> {
+    let count = std::thread::available_parallelism().map_err(about("processors"))?.get();
+    let last = count.checked_sub(2).ok_or("there is one processor: give --shared")? + 1;
+    let pin = |pid: u32, processors: String| {
+        let mut taskset = Process::new("taskset");
+        taskset.args(["--all-tasks", "--cpu-list", "--pid", &processors, &pid.to_string()]);
+        process::run(taskset.stdout(Stdio::null()))
+    };
+    for number in 1..=nodes {
+        pin(cluster::process_of(number)?, format!("0-{}", last - 1))?;
+    }
+    pin(std::process::id(), last.to_string())
+}
+
+fn measure(
+    nodes: u8,
+    buckets: u64,
+    rounds: u64,
+    operations: &[(&'static str, u64)],
+) -> Result<(), String> {
+    let keyspace = format!("bench_{buckets}");
+    let node_ids: Result<_, _> = (1..=nodes).map(cluster::process_of).collect();
+    let dir = process::target_dir()?.join("release");
+    let bench = Bench { dir, keyspace, node_ids: node_ids? };
     let (of_cluster, of_memory) =
         (process::empty_dir("bench-cluster")?, process::empty_dir("bench-memory")?);
     let (nodes, buckets) = (nodes.to_string(), buckets.to_string());
     let kvant = bench.dir.join("kvant");
     let arguments = [
         "--cluster-keyspace",
-        KEYSPACE,
+        &bench.keyspace,
         "--cluster-replicas",
         &nodes,
         "--cluster-buckets",
@@ -72,28 +114,31 @@ fn measure(nodes: u8, buckets: u64, rounds: u64) -> Result<(), String> {
         bench.fill(server)?;
     }
     println!("nodes {nodes}, buckets {buckets}, {IN_FLIGHT} requests in flight, {KEYS} records");
+    println!("                                  CPU a request in us: of kvant   of nodes, with");
     println!(
-        "            driver  kvant  ratio   CPU a request in us: driver  kvant  own  memory  own/memory"
+        "            driver   kvant  ratio     driver  kvant    own memory  ratio  driver  kvant"
     );
-    for (operation, count) in OPERATIONS {
+    for &(operation, count) in operations {
         let mut figures: [Vec<Figure>; 3] = Default::default();
         for _ in 0..rounds {
             figures[0].push(bench.driver(operation, count)?);
-            figures[1].push(bench.server(&cluster_server, operation, count)?);
-            figures[2].push(bench.server(&memory_server, operation, count)?);
+            let kvant = bench.server(&cluster_server, operation, count, None)?;
+            figures[1].push(kvant);
+            figures[2].push(bench.server(&memory_server, operation, count, Some(kvant.rate))?);
         }
         let [driver, kvant, memory] = figures.map(median);
         let own_us = kvant.cpu_us - driver.cpu_us;
         println!(
-            "{operation:<8} {:>9.0} {:>6.0}  {:>5.2} {:>28.1} {:>6.1} {:>4.1} {:>7.1} {:>11.2}",
+            "{operation:<8} {:>9.0} {:>7.0} {:>6.2} {:>10.1} {:>6.1} {own_us:>6.1} {:>6.1} {:>6.2} {:>7.1} {:>6.1}",
             driver.rate,
             kvant.rate,
             kvant.rate / driver.rate,
             driver.cpu_us,
             kvant.cpu_us,
-            own_us,
             memory.cpu_us,
             own_us / memory.cpu_us,
+            driver.nodes_us,
+            kvant.nodes_us,
         );
     }
     cluster_server.stop()?;
@@ -103,6 +148,8 @@ fn measure(nodes: u8, buckets: u64, rounds: u64) -> Result<(), String> {
 struct Bench {
     /// Of the built programs.
     dir: PathBuf,
+    keyspace: String,
+    node_ids: Vec<u32>,
 }
 
 impl Bench {
@@ -115,28 +162,54 @@ impl Bench {
 
     fn driver(&self, operation: &str, count: u64) -> Result<Figure, String> {
         let mut driver = Process::new(self.dir.join("examples/driver_alone"));
-        driver.args([NODE, KEYSPACE, operation]);
+        driver.args([NODE, &self.keyspace, operation]);
         driver.args([IN_FLIGHT, count, KEYS].map(|number| number.to_string()));
+        let begin_us = self.nodes_us()?;
         let result: Value =
             serde_json::from_slice(&process::stdout_of(&mut driver)?).map_err(about("driver"))?;
         let figure = |name: &str| result[name].as_f64().ok_or(format!("no {name} in {result}"));
         let requests = figure("requests")?;
         let rate = requests / (figure("ns")? / 1e9);
-        Ok(Figure { rate, cpu_us: figure("cpu_us")? / requests })
+        // A tenth more requests come first.
+        let nodes_us = (self.nodes_us()? - begin_us) / requests / 1.1;
+        Ok(Figure { rate, cpu_us: figure("cpu_us")? / requests, nodes_us })
     }
 
-    fn server(&self, server: &Server, operation: &str, count: u64) -> Result<Figure, String> {
-        self.load(server, operation, count / 10)?;
-        let begin_us = server.cpu_us()?;
-        let rate = self.load(server, operation, count)?;
-        Ok(Figure { rate, cpu_us: (server.cpu_us()? - begin_us) / count as f64 })
+    fn nodes_us(&self) -> Result<f64, String> {
+        self.node_ids.iter().map(|id| cpu_us(*id)).sum()
     }
 
-    /// A closed loop of `count` requests; returns its rate.
-    fn load(&self, server: &Server, operation: &str, count: u64) -> Result<f64, String> {
+    /// At `rate`, or as fast as it goes.
+    fn server(
+        &self,
+        server: &Server,
+        operation: &str,
+        count: u64,
+        rate: Option<f64>,
+    ) -> Result<Figure, String> {
+        self.load(server, operation, count / 10, rate)?;
+        let (begin_us, nodes_begin_us) = (cpu_us(server.id())?, self.nodes_us()?);
+        let rate = self.load(server, operation, count, rate)?;
+        let a_request = |us: f64| us / count as f64;
+        Ok(Figure {
+            rate,
+            cpu_us: a_request(cpu_us(server.id())? - begin_us),
+            nodes_us: a_request(self.nodes_us()? - nodes_begin_us),
+        })
+    }
+
+    /// `count` requests, in a closed loop unless there is a rate; returns the rate.
+    fn load(
+        &self,
+        server: &Server,
+        operation: &str,
+        count: u64,
+        rate: Option<f64>,
+    ) -> Result<f64, String> {
         let result = server.work.join("load.json");
         let mut load = Process::new(self.dir.join("kvant"));
-        load.args(["load", "-t", "1", "-R", "0", "-c", &IN_FLIGHT.to_string()]);
+        let planned = format!("{:.0}", rate.unwrap_or(0.0));
+        load.args(["load", "-t", "1", "-R", &planned, "-c", &IN_FLIGHT.to_string()]);
         load.args(["-n", &count.to_string(), "--keys", &KEYS.to_string()]);
         load.args(["--workload", operation, "--assert", "errors==0"]);
         match operation {
@@ -145,12 +218,12 @@ impl Bench {
             _ => &mut load,
         };
         load.arg("--json").arg(&result).arg(format!("http://{}", server.address));
-        process::run(load.stdout(Stdio::null()))?;
-        rate(&result)
+        process::run(load.stdout(Stdio::null()).stderr(Stdio::null()))?;
+        achieved(&result)
     }
 }
 
-fn rate(path: &Path) -> Result<f64, String> {
+fn achieved(path: &Path) -> Result<f64, String> {
     let result: Value =
         serde_json::from_str(&process::read(path)?).map_err(about(path.display()))?;
     let rate = result["phases"][0]["rate_achieved_per_s"].as_f64();
@@ -164,19 +237,21 @@ fn median(figures: Vec<Figure>) -> Figure {
         values.sort_by(f64::total_cmp);
         values[values.len() / 2]
     };
-    Figure { rate: middle(|figure| figure.rate), cpu_us: middle(|figure| figure.cpu_us) }
+    Figure {
+        rate: middle(|figure| figure.rate),
+        cpu_us: middle(|figure| figure.cpu_us),
+        nodes_us: middle(|figure| figure.nodes_us),
+    }
 }
 
-impl Server {
-    /// CPU time of the process so far.
-    fn cpu_us(&self) -> Result<f64, String> {
-        const TICKS_A_SECOND: f64 = 100.0;
-        let path = format!("/proc/{}/stat", self.id());
-        let stat = fs::read_to_string(&path).map_err(about(&path))?;
-        let fields = stat.rsplit_once(')').map(|(_, fields)| fields.split_whitespace());
-        let mut times = fields.into_iter().flatten().skip(11).take(2);
-        let mut ticks = || times.next().and_then(|field| field.parse::<f64>().ok());
-        let ticks = ticks().zip(ticks()).map(|(user, system)| user + system);
-        Ok(ticks.ok_or(format!("{path} has no times"))? * 1e6 / TICKS_A_SECOND)
-    }
+/// CPU time of a process so far.
+fn cpu_us(id: u32) -> Result<f64, String> {
+    const TICKS_A_SECOND: f64 = 100.0;
+    let path = format!("/proc/{id}/stat");
+    let stat = fs::read_to_string(&path).map_err(about(&path))?;
+    let fields = stat.rsplit_once(')').map(|(_, fields)| fields.split_whitespace());
+    let mut times = fields.into_iter().flatten().skip(11).take(2);
+    let mut ticks = || times.next().and_then(|field| field.parse::<f64>().ok());
+    let ticks = ticks().zip(ticks()).map(|(user, system)| user + system);
+    Ok(ticks.ok_or(format!("{path} has no times"))? * 1e6 / TICKS_A_SECOND)
 }

@@ -176,6 +176,18 @@ fn planned_engines_are_distinguished_from_typos() {
 }
 
 #[test]
+fn a_build_without_the_driver_of_clusters_refuses_the_engine() {
+    let flags = [("engine", "cassandra")];
+    if cfg!(feature = "cassandra") {
+        let read = read_all(&flags, &[], None).expect("usable");
+        assert_eq!(read.settings.engine, Engine::Cassandra);
+    } else {
+        let problems = problems_of(&flags, &[], None);
+        assert!(problems[0].contains("was built without the driver of clusters"), "{problems:?}");
+    }
+}
+
+#[test]
 fn leveldb_takes_no_compression_that_it_does_not_have() {
     if cfg!(feature = "leveldb") {
         for compression in ["lz4", "zstd"] {

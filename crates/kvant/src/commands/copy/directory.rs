@@ -28,6 +28,7 @@ pub(super) struct Directories<'a> {
     pub(super) settings: &'a Settings,
     /// Of each directory.
     pub(super) memory_bytes: u64,
+    #[cfg_attr(not(feature = "leveldb"), expect(dead_code, reason = "only LevelDB has no ttl"))]
     pub(super) forgets_ttl: bool,
 }
 

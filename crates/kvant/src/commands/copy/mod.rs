@@ -31,7 +31,7 @@ use crate::settings::Settings;
 use clap::ArgMatches;
 use digest::Ranges;
 use directory::{Directories, Engine};
-use kvant_base::{Error, ErrorKind, Result, limits, size};
+use kvant_base::{Error, ErrorKind, Result, limits};
 use kvant_env::Env;
 use place::Place;
 use progress::Progress;
@@ -58,7 +58,6 @@ pub(crate) fn run(args: &ArgMatches, settings: &Settings) -> Result<String> {
             forgets_ttl: args.get_flag("forget-ttl"),
         },
         env: &env,
-        settings,
         verifies: args.get_flag("verify"),
         engine: args.get_one::<String>("to-engine").map(|name| match name.as_str() {
             "leveldb" => Engine::LevelDb,
@@ -85,7 +84,6 @@ pub(crate) fn run(args: &ArgMatches, settings: &Settings) -> Result<String> {
 struct Copier<'a> {
     directories: Directories<'a>,
     env: &'a Env,
-    settings: &'a Settings,
     verifies: bool,
     /// Of a target directory, if one was named.
     engine: Option<Engine>,
@@ -107,7 +105,8 @@ impl Copier<'_> {
 
     #[cfg(feature = "cassandra")]
     fn keyspace(&self, nodes: &[String], name: &str, creates: bool) -> Result<cluster::Keyspace> {
-        cluster::Keyspace::open(self.env, &self.settings.cluster, nodes, name, creates)
+        let settings = &self.directories.settings.cluster;
+        cluster::Keyspace::open(self.env, settings, nodes, name, creates)
     }
 
     fn copy_to_directory(&self, from: &Place, source: &dyn Source, to: &Path) -> Result<String> {
@@ -150,7 +149,7 @@ impl Copier<'_> {
         match ranges {
             Some(ranges) => {
                 let total = ranges.total();
-                let (count, bytes) = (total.count, size::format(total.bytes));
+                let (count, bytes) = (total.count, kvant_base::size::format(total.bytes));
                 Ok(format!("{to}: {count} records, {bytes}"))
             }
             None => Ok(format!("{to}: the rest of the records is copied")),

@@ -27,6 +27,9 @@ const BUCKET_COUNT: u64 = 16;
 /// five for a read, and what a busy machine adds.
 const DETECTION_MAX: Duration = Duration::from_secs(10);
 
+/// Twice the time after which a node counts as silent: such a request waited for one.
+const LONG_NS: Time = 500_000_000;
+
 #[test]
 #[ignore = "needs three nodes: cargo xtask torture cluster"]
 fn faults_of_single_nodes_lose_nothing() {
@@ -147,12 +150,14 @@ fn report(seen: &[Seen], moments: &Moments) {
         let failed = || during.iter().filter(|request| request.is_failed());
         let failed_for = failed().map(|request| request.end - from).max().unwrap_or(0);
         let longest = during.iter().map(|request| request.end - request.begin).max().unwrap_or(0);
+        let took_long = |request: &&&Request| request.end - request.begin > LONG_NS;
+        let long_count = during.iter().filter(took_long).count();
         let mut problems: Vec<&str> = failed().map(|request| kind(&request.problem)).collect();
         problems.sort_unstable();
         problems.dedup();
         println!(
-            "  {name}: {} requests, the longest took {} ms; {} failed {problems:?}, the last after \
-             {} ms",
+            "  {name}: {} requests, {long_count} took more than 500 ms, the longest {} ms; {} failed \
+             {problems:?}, the last after {} ms",
             during.len(),
             longest / 1_000_000,
             failed().count(),
