@@ -19,7 +19,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
 
 const NODE: &str = "127.0.0.1:9042";
-const IN_FLIGHT: u64 = 64;
 const KEYS: u64 = 100_000;
 /// Requests of a measurement, by operation: some seconds.
 const OPERATIONS: [(&str, u64); 3] = [("put", 60_000), ("get", 60_000), ("range", 2_000)];
@@ -35,6 +34,7 @@ pub(crate) fn command() -> Command {
             "Kvant's server on a cluster, beside the driver alone; needs what `cluster up` needs",
         )
         .arg(nodes.value_parser(value_parser!(u8).range(1..=3)).help("Nodes to start"))
+        .arg(process::number("in-flight", "Requests at a time").default_value("64"))
         .arg(buckets.value_parser(value_parser!(u64)).help("Partitions: each number in turn"))
         .arg(only.value_parser(OPERATIONS.map(|(name, _)| name)).help("Of operations, this one"))
         .arg(process::number("rounds", "Measurements of each kind").default_value("3"))
@@ -55,7 +55,8 @@ pub(crate) fn run(matches: &ArgMatches) -> Verdict {
     process::run(process::cargo().args(["build", "--quiet", "--release", "--bin", "kvant"]))?;
     let example = ["--release", "--package", "kvant-cassandra", "--example", "driver_alone"];
     process::run(process::cargo().args(["build", "--quiet"]).args(example))?;
-    let rounds = matches.get_one::<u64>("rounds").copied().unwrap_or(1);
+    let number = |name| matches.get_one::<u64>(name).copied().unwrap_or(1);
+    let (rounds, in_flight) = (number("rounds"), number("in-flight"));
     let buckets: Vec<u64> = matches.get_many("buckets").into_iter().flatten().copied().collect();
     let only = matches.get_one::<String>("only");
     let operations: Vec<_> =
@@ -64,7 +65,8 @@ pub(crate) fn run(matches: &ArgMatches) -> Verdict {
         if !matches.get_flag("shared") {
             part_processors(nodes)?;
         }
-        buckets.into_iter().try_for_each(|buckets| measure(nodes, buckets, rounds, &operations))
+        let mut buckets = buckets.into_iter();
+        buckets.try_for_each(|buckets| measure(nodes, buckets, in_flight, rounds, &operations))
     })?;
     Ok(true)
 }
@@ -88,13 +90,14 @@ fn part_processors(nodes: u8) -> Result<(), String> {
 fn measure(
     nodes: u8,
     buckets: u64,
+    in_flight: u64,
     rounds: u64,
     operations: &[(&'static str, u64)],
 ) -> Result<(), String> {
     let keyspace = format!("bench_{buckets}");
     let node_ids: Result<_, _> = (1..=nodes).map(cluster::process_of).collect();
     let dir = process::target_dir()?.join("release");
-    let bench = Bench { dir, keyspace, node_ids: node_ids? };
+    let bench = Bench { dir, keyspace, in_flight, node_ids: node_ids? };
     let (of_cluster, of_memory) =
         (process::empty_dir("bench-cluster")?, process::empty_dir("bench-memory")?);
     let (nodes, buckets) = (nodes.to_string(), buckets.to_string());
@@ -113,7 +116,7 @@ fn measure(
     for server in [&cluster_server, &memory_server] {
         bench.fill(server)?;
     }
-    println!("nodes {nodes}, buckets {buckets}, {IN_FLIGHT} requests in flight, {KEYS} records");
+    println!("nodes {nodes}, buckets {buckets}, {in_flight} requests in flight, {KEYS} records");
     println!("                                  CPU a request in us: of kvant   of nodes, with");
     println!(
         "            driver   kvant  ratio     driver  kvant    own memory  ratio  driver  kvant"
@@ -149,6 +152,7 @@ struct Bench {
     /// Of the built programs.
     dir: PathBuf,
     keyspace: String,
+    in_flight: u64,
     node_ids: Vec<u32>,
 }
 
@@ -163,7 +167,7 @@ impl Bench {
     fn driver(&self, operation: &str, count: u64) -> Result<Figure, String> {
         let mut driver = Process::new(self.dir.join("examples/driver_alone"));
         driver.args([NODE, &self.keyspace, operation]);
-        driver.args([IN_FLIGHT, count, KEYS].map(|number| number.to_string()));
+        driver.args([self.in_flight, count, KEYS].map(|number| number.to_string()));
         let begin_us = self.nodes_us()?;
         let result: Value =
             serde_json::from_slice(&process::stdout_of(&mut driver)?).map_err(about("driver"))?;
@@ -209,7 +213,7 @@ impl Bench {
         let result = server.work.join("load.json");
         let mut load = Process::new(self.dir.join("kvant"));
         let planned = format!("{:.0}", rate.unwrap_or(0.0));
-        load.args(["load", "-t", "1", "-R", &planned, "-c", &IN_FLIGHT.to_string()]);
+        load.args(["load", "-t", "1", "-R", &planned, "-c", &self.in_flight.to_string()]);
         load.args(["-n", &count.to_string(), "--keys", &KEYS.to_string()]);
         load.args(["--workload", operation, "--assert", "errors==0"]);
         match operation {
