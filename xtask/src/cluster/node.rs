@@ -81,8 +81,8 @@ impl Node {
     }
 
     fn ip(&self) -> Ipv4Addr {
-        let first = if is_isolated() { [10, 0, 0] } else { [127, 0, 0] };
-        Ipv4Addr::new(first[0], first[1], first[2], self.number)
+        let first = if is_isolated() { 10 } else { 127 };
+        Ipv4Addr::new(first, 0, 0, self.number)
     }
 
     /// Where clients connect.
