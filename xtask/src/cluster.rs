@@ -8,13 +8,13 @@
 
 mod node;
 
+pub(crate) use node::is_isolated;
+
 use crate::process::{self, Verdict, about};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use node::{Node, SWITCH, SWITCH_ADDRESS};
+use node::{ISOLATED, Node, SWITCH, SWITCH_ADDRESS};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-const ISOLATED: &str = "KVANT_XTASK_ISOLATED";
 
 /// More have no room on a machine for development.
 const NODE_COUNT_MAX: u8 = 9;
@@ -121,11 +121,6 @@ pub(crate) fn isolated() -> Verdict {
     command.env(ISOLATED, "1").env("CARGO_NET_OFFLINE", "true");
     let status = command.status().map_err(about("unshare"))?;
     Ok(status.success())
-}
-
-/// Whether this chore is alone with its network.
-pub(crate) fn is_isolated() -> bool {
-    std::env::var_os(ISOLATED).is_some()
 }
 
 /// The directory with Cassandra and all that it needs, fetched once.

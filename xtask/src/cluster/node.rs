@@ -3,7 +3,6 @@
 //! In a network that tests may break, each node has a network of its own inside, which a cable, a
 //! pair of `veth`, connects with the switch of the cluster.
 
-use super::is_isolated;
 use crate::process::about;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
@@ -68,6 +67,14 @@ ip link set eth0 up
 nsenter --net="/proc/$PPID/ns/net" ip link set "$cable" master "$switch" up
 exec "$@"
 "#;
+
+/// Set for chores in a network of their own.
+pub(super) const ISOLATED: &str = "KVANT_XTASK_ISOLATED";
+
+/// Whether this chore is alone with its network.
+pub(crate) fn is_isolated() -> bool {
+    std::env::var_os(ISOLATED).is_some()
+}
 
 pub(super) struct Node {
     dir: PathBuf,
