@@ -7,9 +7,10 @@
 //! was spent behind other requests; it is given to them only if no event explains it
 //! ([`super::shares`]).
 //!
-//! For p99 and beyond, phases are those of the slow requests that the server kept. Below, they are
-//! those of all requests of a window, and kept requests only say what storage work consisted of, if
-//! they are of a similar length.
+//! For p99 and beyond, phases are those of the slow requests that the server kept: the slowest of each
+//! second, however long they are, since a client also counts the time before the server sees a
+//! request. Below, they are those of all requests of a window, and kept requests only say what
+//! storage work consisted of, if they are of a similar length.
 
 use super::evidence::{Evidence, LockWait, OperationWindow, Phase, Request};
 use super::level;
@@ -109,7 +110,7 @@ pub(super) struct Direct<'a> {
     windows: Vec<Option<&'a OperationWindow>>,
     /// Begin and end of each window.
     spans_ns: Vec<(u64, u64)>,
-    /// Kept requests of the operation and of a length that can speak for the percentile, by end.
+    /// Kept requests of the operation that can speak for the percentile, by end.
     kept: Vec<(&'a Request, Split)>,
     locks: BTreeMap<usize, Vec<&'a LockWait>>,
     is_of_kept: bool,
@@ -123,15 +124,12 @@ impl<'a> Direct<'a> {
         from_ns: u64,
     ) -> Direct<'a> {
         let is_of_kept = percent >= KEPT_PERCENT_MIN;
-        let to_ns = match is_of_kept {
-            true => u64::MAX,
-            false => (from_ns as f64 * LENGTH_FACTOR_MAX) as u64,
-        };
+        let to_ns = (from_ns as f64 * LENGTH_FACTOR_MAX) as u64;
         let mut kept: Vec<(&Request, Split)> = evidence
             .requests
             .iter()
             .filter(|request| request.operation == operation)
-            .filter(|request| (from_ns..=to_ns).contains(&request.total_ns()))
+            .filter(|request| is_of_kept || (from_ns..=to_ns).contains(&request.total_ns()))
             .map(|request| (request, split(request, evidence)))
             .collect();
         kept.sort_by_key(|(request, _)| request.end_ns);
