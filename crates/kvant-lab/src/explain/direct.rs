@@ -7,8 +7,8 @@
 //! was spent behind other requests; it is given to them only if no event explains it
 //! ([`super::shares`]).
 //!
-//! For p99 and beyond, phases are those of the slow requests that the server kept: the slowest of each
-//! second, however long they are, since a client also counts the time before the server sees a
+//! For p99 and beyond, phases are those of the slow requests that the server kept: the slowest of
+//! each second, however long they are, since a client also counts the time before the server sees a
 //! request. Below, they are those of all requests of a window, and kept requests only say what
 //! storage work consisted of, if they are of a similar length.
 
