@@ -330,6 +330,28 @@ fn a_small_cache_and_a_busy_event_loop_are_named() {
 }
 
 #[test]
+fn a_busy_event_loop_is_named_by_a_server_that_sees_a_part_of_the_waiting() {
+    let busy = Simulation {
+        tells_phases: true,
+        rate_per_s: 4_500,
+        special: |request, _| {
+            request.phases_ns.swap(Phase::Selector as usize, Phase::Queue as usize);
+        },
+        ..Simulation::default()
+    };
+    // Latency is the client's. The server begins to count when it reads a request.
+    let mut evidence = busy.evidence();
+    let operations = evidence.windows.iter_mut().flat_map(|window| window.operations.values_mut());
+    operations.for_each(|of| of.phases_ns = None);
+    for request in &mut evidence.requests {
+        let selector_ns = &mut request.phases_ns[Phase::Selector as usize];
+        request.start_ns += *selector_ns - *selector_ns / 5;
+        *selector_ns /= 5;
+    }
+    assert_first(&explain(&evidence), "get", 99.0, &Cause::Queueing);
+}
+
+#[test]
 fn a_hot_lock_is_named() {
     let simulation = Simulation {
         special: |request, rng| {
