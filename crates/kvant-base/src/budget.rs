@@ -32,7 +32,7 @@ crate::named_enum! {
         /// The server's last minutes (`/v0/history`).
         History = "history",
         /// What the process holds beside the others and does not return: gaps of the allocator,
-        /// stacks. Counted once per second; 0 where nobody looks.
+        /// stacks. Counted once per second, by a task of the server; 0 without it.
         Process = "process",
     }
 }

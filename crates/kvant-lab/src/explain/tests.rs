@@ -300,6 +300,18 @@ fn stalls_are_named_by_their_reason() {
     assert!(part(&row, &Cause::Stall("l0_tables".to_owned())) > 0.9, "{}", text(&explanation));
 }
 
+/// One event loop at nine tenths of its capacity: all of the waiting is for the loop.
+fn busy_event_loop() -> Simulation {
+    Simulation {
+        tells_phases: true,
+        rate_per_s: 4_500,
+        special: |request, _| {
+            request.phases_ns.swap(Phase::Selector as usize, Phase::Queue as usize);
+        },
+        ..Simulation::default()
+    }
+}
+
 #[test]
 fn a_small_cache_and_a_busy_event_loop_are_named() {
     let cache = Simulation {
@@ -314,16 +326,7 @@ fn a_small_cache_and_a_busy_event_loop_are_named() {
     };
     let explanation = explain(&cache.evidence());
     assert_first(&explanation, "get", 99.0, &Cause::BlockReads);
-    // One event loop at nine tenths of its capacity: all of the waiting is for the loop.
-    let busy = Simulation {
-        tells_phases: true,
-        rate_per_s: 4_500,
-        special: |request, _| {
-            request.phases_ns.swap(Phase::Selector as usize, Phase::Queue as usize);
-        },
-        ..Simulation::default()
-    };
-    let explanation = explain(&busy.evidence());
+    let explanation = explain(&busy_event_loop().evidence());
     for percent in [50.0, 99.0] {
         assert_first(&explanation, "get", percent, &Cause::Queueing);
     }
@@ -331,16 +334,8 @@ fn a_small_cache_and_a_busy_event_loop_are_named() {
 
 #[test]
 fn a_busy_event_loop_is_named_by_a_server_that_sees_a_part_of_the_waiting() {
-    let busy = Simulation {
-        tells_phases: true,
-        rate_per_s: 4_500,
-        special: |request, _| {
-            request.phases_ns.swap(Phase::Selector as usize, Phase::Queue as usize);
-        },
-        ..Simulation::default()
-    };
     // Latency is the client's. The server begins to count when it reads a request.
-    let mut evidence = busy.evidence();
+    let mut evidence = busy_event_loop().evidence();
     let operations = evidence.windows.iter_mut().flat_map(|window| window.operations.values_mut());
     operations.for_each(|of| of.phases_ns = None);
     for request in &mut evidence.requests {

@@ -12,7 +12,7 @@ const COMPACT: &str = "/v0/admin/compact";
 const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nServer: small/1\r\nContent-Length: 5\r\n\r\nhello";
 /// The monotonic clock of [`Server::elsewhere`] less that of this machine.
 pub(crate) const AHEAD_NS: i64 = 3_600_000_000_000;
-/// How long [`Server::stalling`] responds to nobody.
+/// How long [`Server::stalling`] sends no response.
 pub(crate) const STALL: Duration = Duration::from_millis(150);
 /// How long its one event lasted, which began when the stream of events was opened.
 pub(crate) const EVENT_US: u64 = 2_000;

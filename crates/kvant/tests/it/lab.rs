@@ -44,8 +44,12 @@ fn write_plan(dir: &Path) {
     fs::write(dir.join("plan.toml"), text).expect("the directory is writable");
 }
 
+pub(crate) fn kvant_in(dir: &Path, args: &[&str]) -> Finished {
+    run(kvant().args(args).current_dir(dir))
+}
+
 fn lab(dir: &Path, args: &[&str]) -> Finished {
-    run(kvant().args(["lab", "run", "plan.toml", "-o", "run"]).args(args).current_dir(dir))
+    kvant_in(dir, &[&["lab", "run", "plan.toml", "-o", "run"], args].concat())
 }
 
 pub(crate) fn json(path: &Path) -> Value {

@@ -3,8 +3,8 @@
 //! A busy machine disturbs attempts, and eight whole blocks take their time. So one block is
 //! measured, and the reports of eight are those of its copies.
 
-use crate::kvant_command::{Finished, TempDir, kvant, run};
-use crate::lab::{json, processes_of};
+use crate::kvant_command::TempDir;
+use crate::lab::{json, kvant_in, processes_of};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -20,10 +20,6 @@ held = { rate = 400, duration = "300ms", warmup = "50ms" }
 "#;
 
 const BLOCKS: u64 = 8;
-
-fn kvant_in(dir: &Path, args: &[&str]) -> Finished {
-    run(kvant().args(args).current_dir(dir))
-}
 
 fn journal(run_dir: &Path) -> Vec<Value> {
     let text = fs::read_to_string(run_dir.join("journal.jsonl")).expect("there is one");

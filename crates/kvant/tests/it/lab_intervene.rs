@@ -3,11 +3,10 @@
 //! A busy machine disturbs attempts, and causes need a dozen blocks; whether they are the right
 //! ones is the matter of kvant-lab's own tests. So one block is run here.
 
-use crate::kvant_command::{Finished, TempDir, kvant, run};
-use crate::lab::{json, processes_of};
+use crate::kvant_command::TempDir;
+use crate::lab::{json, kvant_in, processes_of};
 use serde_json::Value;
 use std::fs;
-use std::path::Path;
 
 const PLAN: &str = r#"
 connections = 2
@@ -19,10 +18,6 @@ put = "put"
 max = { closed = true, duration = "300ms" }
 held = { rate = 400, duration = "300ms", warmup = "50ms" }
 "#;
-
-fn kvant_in(dir: &Path, args: &[&str]) -> Finished {
-    run(kvant().args(args).current_dir(dir))
-}
 
 #[test]
 fn suspects_happen_beside_their_controls() {

@@ -104,7 +104,7 @@ pub(super) fn language(args: &ArgMatches) -> Language {
 /// The directory of a run.
 pub(super) struct Place {
     pub(super) dir: PathBuf,
-    /// Whether the run goes on that is there.
+    /// Whether to continue the run that the directory has.
     pub(super) resumes: bool,
 }
 
