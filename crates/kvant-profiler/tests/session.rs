@@ -9,7 +9,9 @@ use kvant_base::wait::WaitKind;
 use kvant_env::Env;
 use kvant_profiler::collect::anchor::anchored;
 use kvant_profiler::collect::record::{Observation, record, record_free};
-use kvant_profiler::collect::{CpuOptions, Engine, Options, Profiler, StartError, clock};
+use kvant_profiler::collect::{
+    Background, CpuOptions, Engine, Options, Profiler, StartError, clock,
+};
 use kvant_profiler::recording::{Kind, Recording, Sample};
 use rustix::process::{Signal, getpid, kill_process};
 use std::fs;
@@ -125,6 +127,33 @@ fn a_second_session_is_refused() {
     let second = Profiler::start(no_cpu(), &Env::posix(), None);
     assert!(matches!(second, Err(StartError::AlreadyRunning)));
     drop(first);
+    start(no_cpu()).stop();
+}
+
+#[test]
+fn a_background_session_gives_way_and_comes_back() {
+    let _turn = turn();
+    let (sender, ended) = channel();
+    let start_background = || {
+        let sender = sender.clone();
+        let on_end = move |recording| sender.send(recording).expect("it is received below");
+        Background::start(only_cpu(Engine::Timer, 1000), &Env::posix(), on_end)
+    };
+    let first = start_background().expect("the system permits it");
+    assert!(matches!(start_background(), Err(StartError::AlreadyRunning)));
+    burn(50_000_000);
+    let asked = start(only_cpu(Engine::Timer, 1000));
+    let recording = ended.try_recv().expect("the session that was asked for has ended it");
+    assert!(cpu_samples(&recording).count() > 0);
+    assert!(matches!(start_background(), Err(StartError::AlreadyRunning)));
+    burn(50_000_000);
+    assert!(cpu_samples(&asked.stop()).count() > 0);
+    let second = start_background().expect("nothing runs");
+    // It has ended already, and leaves the other alone.
+    drop(first);
+    assert!(ended.try_recv().is_err());
+    drop(second);
+    ended.try_recv().expect("a dropped session has ended");
     start(no_cpu()).stop();
 }
 

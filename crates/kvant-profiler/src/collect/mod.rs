@@ -14,7 +14,8 @@
 //! Invariants:
 //! 1. Nothing allocates, locks or waits while it takes a sample. A sample that does not fit is
 //!    dropped and counted.
-//! 2. A process runs one session at a time: the signal, the rings and the allocator are global.
+//! 2. A process runs one session at a time: the signal, the rings and the allocator are global. One
+//!    in the background gives way to any other.
 //! 3. Memory that a late signal may touch is never freed.
 
 #[expect(unsafe_code, reason = "a global allocator is an unsafe trait")]
@@ -22,6 +23,7 @@ mod alloc;
 pub mod anchor;
 #[expect(unsafe_code, reason = "registers have no safe interface")]
 mod arch;
+mod background;
 mod chance;
 #[expect(unsafe_code, reason = "CPU clocks of other threads have no safe interface")]
 pub mod clock;
@@ -56,6 +58,7 @@ mod wait;
 mod walk;
 
 pub use alloc::Allocator;
+pub use background::Background;
 pub use handler::interrupt_threads;
 pub use options::{CpuOptions, Engine, Options};
 pub use profiler::{Profiler, StartError};

@@ -1,5 +1,6 @@
 //! Starting and stopping a session.
 
+use super::background;
 use super::options::Options;
 use super::session::Drain;
 use crate::recording::Recording;
@@ -42,8 +43,19 @@ pub struct Profiler {
 }
 
 impl Profiler {
-    /// Starts to sample all threads of this process. The recording's spans come from `events`.
+    /// Starts to sample all threads of this process, and ends a background session. The recording's
+    /// spans come from `events`.
     pub fn start(
+        options: Options,
+        env: &Env,
+        events: Option<Arc<Events>>,
+    ) -> Result<Profiler, StartError> {
+        let _none_starts_meanwhile = background::give_way();
+        Profiler::begin(options, env, events)
+    }
+
+    /// Starts to sample.
+    pub(super) fn begin(
         options: Options,
         env: &Env,
         events: Option<Arc<Events>>,

@@ -3,27 +3,32 @@
 //! them; `docs/latency.md` explains them.
 //!
 //! - [`recorder`]: the task that reads the counters ten times per second;
+//! - `profile`: the task that samples CPU time;
 //! - [`window`], [`slow`]: what is kept, and its encoding.
 //!
 //! Invariants:
 //! 1. Memory is bounded by [`BYTES_MAX`] and by a share of the budget, where it counts: the oldest
 //!    seconds go first.
-//! 2. Requests pay nothing for it: the recorder takes differences of the histograms that the
-//!    selectors keep anyway.
+//! 2. Requests pay nothing for it but a sample in 50 ms of CPU time: the recorder takes differences
+//!    of the histograms that the selectors keep anyway.
 //!
 //! Threads: the recorder writes, any thread reads. The lock is held for the time of copying some
 //! pointers.
 
+#[cfg(feature = "profiler")]
+mod profile;
 mod recorder;
 mod slow;
 #[cfg(test)]
 pub(crate) mod testing;
 mod window;
 
+#[cfg(feature = "profiler")]
+pub(crate) use profile::Profile;
 pub(crate) use recorder::Recorder;
 pub(crate) use window::Window;
 
-use crate::timing::Trace;
+use crate::timing::{SECOND_NS, Trace};
 use kvant_base::lock::NamedMutex;
 use kvant_base::{Consumer, MemoryBudget, Reservation};
 use std::collections::VecDeque;
@@ -34,6 +39,8 @@ pub(crate) const WINDOW_NS: u64 = 100_000_000;
 
 /// Most memory, whatever the time that is to be kept.
 const BYTES_MAX: u64 = 8 << 20;
+/// What the reference counts and the allocator add to an entry.
+const HEADS_BYTES: usize = 48;
 /// And at most one part in this many of the budget.
 const BUDGET_PARTS: u64 = 16;
 
@@ -48,7 +55,9 @@ struct Ring {
     ended: VecDeque<Arc<Second>>,
     /// The second in progress.
     current: Second,
-    /// The memory of `ended`.
+    /// CPU time by second, oldest first.
+    cpu: VecDeque<Arc<CpuSecond>>,
+    /// The memory of `ended` and `cpu`.
     memory: Reservation,
 }
 
@@ -60,12 +69,23 @@ pub(crate) struct Second {
     slow: slow::SlowTraces,
 }
 
+/// CPU time of a second, or of a part of one.
+#[derive(Debug, PartialEq)]
+#[cfg_attr(not(feature = "profiler"), expect(dead_code, reason = "nothing samples"))]
+pub(crate) struct CpuSecond {
+    pub(crate) start_ns: u64,
+    pub(crate) length_ns: u64,
+    /// By the code of the tag.
+    pub(crate) cpu_ns: Vec<(u16, u64)>,
+}
+
 impl History {
     /// Keeps the last `kept_ns`.
     pub(crate) fn new(kept_ns: u64, budget: &Arc<MemoryBudget>) -> Arc<History> {
         let ring = Ring {
             ended: VecDeque::new(),
             current: Second::default(),
+            cpu: VecDeque::new(),
             memory: budget.reserve(Consumer::History, 0),
         };
         Arc::new(History {
@@ -85,6 +105,23 @@ impl History {
             seconds.push(Arc::new(ring.current.clone()));
         }
         seconds
+    }
+
+    /// Up to `count_max` seconds of CPU time that end after `after_ns`, oldest first.
+    pub(crate) fn cpu_after(&self, after_ns: u64, count_max: usize) -> Vec<Arc<CpuSecond>> {
+        let cpu = &self.ring.lock().cpu;
+        let first = cpu.partition_point(|second| second.end_ns() <= after_ns);
+        cpu.range(first..).take(count_max).cloned().collect()
+    }
+
+    /// Adds seconds that follow those that were added before.
+    #[cfg(any(feature = "profiler", test))]
+    pub(crate) fn add_cpu(&self, seconds: Vec<CpuSecond>) {
+        let mut ring = self.ring.lock();
+        let added: u64 = seconds.iter().map(CpuSecond::memory_bytes).sum();
+        let bytes = ring.memory.bytes() + added;
+        ring.cpu.extend(seconds.into_iter().map(Arc::new));
+        ring.memory.resize(bytes);
     }
 
     fn add(&self, window: &Window) {
@@ -107,7 +144,22 @@ impl History {
         while let Some(oldest) = ring.ended.pop_front_if(|oldest| is_surplus(oldest, bytes)) {
             bytes -= oldest.memory_bytes();
         }
+        let first_ns = ring.ended.front().map_or(0, |second| second.end_ns - SECOND_NS);
+        while let Some(oldest) = ring.cpu.pop_front_if(|oldest| oldest.end_ns() <= first_ns) {
+            bytes -= oldest.memory_bytes();
+        }
         ring.memory.resize(bytes);
+    }
+}
+
+impl CpuSecond {
+    pub(crate) fn end_ns(&self) -> u64 {
+        self.start_ns + self.length_ns
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        let own_bytes = size_of::<CpuSecond>() + size_of::<Arc<CpuSecond>>() + HEADS_BYTES;
+        (own_bytes + self.cpu_ns.capacity() * size_of::<(u16, u64)>()) as u64
     }
 }
 
@@ -125,9 +177,8 @@ impl Second {
         self.slow.traces()
     }
 
-    /// What it takes, with the counts of its reference and the allocator's heads.
+    /// What it takes.
     fn memory_bytes(&self) -> u64 {
-        const HEADS_BYTES: usize = 48;
         let own_bytes = size_of::<Second>() + size_of::<Arc<Second>>() + HEADS_BYTES;
         (own_bytes + self.windows.capacity() + self.slow.memory_bytes()) as u64
     }

@@ -1,8 +1,10 @@
-//! The task that records the history, ten times per second.
+//! The task that records the history, ten times per second, and with it the profile's.
 //!
 //! Threads: a task of its own. One reading takes some 10 us, and more with the number of threads
 //! and selectors.
 
+#[cfg(feature = "profiler")]
+use super::Profile;
 use super::{History, WINDOW_NS, Window};
 use crate::http::Operation;
 use crate::timing::{self, Growth, Phase, SECOND_KEPT_COUNT, SECOND_NS, Timings, Trace};
@@ -17,6 +19,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) struct Recorder {
     recording: Arc<Recording>,
     task: Arc<dyn TaskHandle>,
+    #[cfg(feature = "profiler")]
+    profile: Profile,
 }
 
 struct Recording {
@@ -36,8 +40,15 @@ struct Readings {
 
 impl Recorder {
     pub(crate) fn start(env: &Env, history: Arc<History>, timings: Vec<Arc<Timings>>) -> Recorder {
+        #[cfg(feature = "profiler")]
+        let profile = Profile::start(env, Arc::clone(&history));
         let recording = Arc::new(Recording::new(Arc::clone(&env.clock), history, timings));
-        Recorder { task: env.spawner.spawn(Arc::clone(&recording) as _), recording }
+        Recorder {
+            task: env.spawner.spawn(Arc::clone(&recording) as _),
+            recording,
+            #[cfg(feature = "profiler")]
+            profile,
+        }
     }
 
     /// What was recorded goes on to be shown.
@@ -45,6 +56,8 @@ impl Recorder {
         self.recording.is_ending.store(true, Ordering::Release);
         self.task.wake();
         self.task.join();
+        #[cfg(feature = "profiler")]
+        self.profile.stop();
     }
 }
 

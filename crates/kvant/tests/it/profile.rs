@@ -1,10 +1,13 @@
 //! `kvant profile` and `kvant load --profile` against a real server.
 
+use crate::connection::Connection;
 use crate::kvant_command::{Finished, TempDir, kvant, run, run_again_while, run_kvant};
 use crate::load::{load, load_command};
 use crate::server_process::TestServer;
 use kvant_base::tag::Activity;
 use kvant_profiler::recording::{self, Kind, Recording};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
@@ -34,6 +37,36 @@ fn assert_done(done: &Finished) {
 
 fn convert(args: &[&Path], output: &Path) -> Finished {
     run(kvant().arg("profile").args(args).arg("-o").arg(output))
+}
+
+/// What the history of a server says that CPU time was used for, by activity.
+fn remembered(server: &TestServer) -> BTreeMap<String, u64> {
+    let mut connection = Connection::open(server.addr()).unwrap();
+    connection.send(b"GET /v0/history HTTP/1.1\r\nhost: kvant\r\n\r\n").unwrap();
+    let document: Value = serde_json::from_slice(&connection.receive().unwrap().body).unwrap();
+    let mut used_ns = BTreeMap::new();
+    for used in document["profile"].as_array().unwrap().iter().flat_map(|second| {
+        second["cpu"].as_array().unwrap()
+    }) {
+        let activity = used["activity"].as_str().unwrap().to_owned();
+        *used_ns.entry(activity).or_default() += used["cpu_ns"].as_u64().unwrap();
+    }
+    used_ns
+}
+
+#[test]
+fn a_server_remembers_what_it_used_cpu_time_for() {
+    let dir = TempDir::new();
+    let server = TestServer::start(&dir.path().join("data"));
+    let args = "-R 0 -c 8 -d 8s --workload mixed --mix put=1,get=1 --keys 1000";
+    let done = load(&server, &args.split(' ').collect::<Vec<_>>(), "/");
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    // A recording on request is possible meanwhile, and what was sampled until then is kept.
+    let recording = dir.path().join("a.kprof");
+    assert_done(&profile(&server, &["--duration", "100ms"], &recording));
+    let used_ns = remembered(&server);
+    let of = |activity: &str| used_ns.get(activity).copied().unwrap_or(0);
+    assert!(of("put") > 0 && of("get") > 0, "{used_ns:?}");
 }
 
 /// Records a server under load from outside, and converts the recording.

@@ -1,12 +1,13 @@
 //! The JSON of the history, piece by piece.
 //!
-//! The windows and the slow requests are fetched from the history when they are encoded, a few
+//! Windows, slow requests and CPU times are fetched from the history when they are encoded, a few
 //! seconds at a time.
 
-use crate::history::{History, Second, WINDOW_NS, Window};
+use crate::history::{CpuSecond, History, Second, WINDOW_NS, Window};
 use crate::routes::ServerState;
 use crate::routes::slow::key_texts;
 use crate::timing::{EventFields, Phase, Recorded, Timings, Trace, pair_highest_ns, untaken_slow};
+use kvant_base::tag::Tag;
 use kvant_base::{Event, Events};
 use kvant_env::host;
 use serde::{Serialize, Serializer};
@@ -19,6 +20,7 @@ pub(super) const PIECE_BYTES: usize = 64 << 10;
 /// Seconds and events that are held at once.
 const FETCHED_COUNT: usize = 4;
 const EVENTS_PER_PIECE: usize = 100;
+const CPU_SECONDS_PER_PIECE: usize = 60;
 
 pub(super) struct Document {
     head: Head,
@@ -44,6 +46,7 @@ enum Part {
     Windows,
     Events,
     Slow,
+    Profile,
     End,
     Ended,
 }
@@ -121,6 +124,20 @@ struct SlowRow<'a> {
     stall: Option<&'static str>,
 }
 
+#[derive(Serialize)]
+struct CpuRow {
+    start_ns: u64,
+    length_ns: u64,
+    cpu: Vec<TagRow>,
+}
+
+#[derive(Serialize)]
+struct TagRow {
+    activity: &'static str,
+    stage: &'static str,
+    cpu_ns: u64,
+}
+
 /// In the order of [`Phase::ALL`], without the total.
 struct Phases([u64; Phase::ALL.len() - 1]);
 
@@ -182,8 +199,9 @@ impl Document {
                 Part::Windows => self.write_windows(&mut out),
                 Part::Events => self.write_events(&mut out),
                 Part::Slow => self.write_slow(&mut out),
+                Part::Profile => self.write_profile(&mut out),
                 Part::End | Part::Ended => {
-                    out.extend_from_slice(b"],\"profile\":null}");
+                    out.extend_from_slice(b"]}");
                     true
                 }
             };
@@ -199,7 +217,8 @@ impl Document {
             Part::Head => (Part::Windows, ",\"windows\":["),
             Part::Windows => (Part::Events, "],\"events\":["),
             Part::Events => (Part::Slow, "],\"slow\":["),
-            Part::Slow => (Part::End, ""),
+            Part::Slow => (Part::Profile, "],\"profile\":["),
+            Part::Profile => (Part::End, ""),
             Part::End | Part::Ended => (Part::Ended, ""),
         };
         out.extend_from_slice(opening.as_bytes());
@@ -259,6 +278,17 @@ impl Document {
         is_done
     }
 
+    fn write_profile(&mut self, out: &mut Vec<u8>) -> bool {
+        let seconds = self.history.cpu_after(self.done_ns, CPU_SECONDS_PER_PIECE);
+        let end_ns = self.span_ns.end;
+        for second in seconds.iter().filter(|second| second.start_ns < end_ns) {
+            self.done_ns = second.end_ns();
+            self.write_row(out, &CpuRow::from(&**second));
+        }
+        let is_beyond = |last: &Arc<CpuSecond>| last.end_ns() >= end_ns;
+        seconds.len() < CPU_SECONDS_PER_PIECE || seconds.last().is_some_and(is_beyond)
+    }
+
     fn write_trace(&mut self, out: &mut Vec<u8>, trace: &Trace) {
         let stamps = &trace.stamps;
         if stamps.arrival_ns >= self.span_ns.end || stamps.written_ns < self.span_ns.start {
@@ -305,6 +335,20 @@ impl Document {
 fn write(out: &mut Vec<u8>, value: &impl Serialize) {
     serde_json::to_writer(out, value)
         .expect("numbers and texts can be encoded, and memory takes them");
+}
+
+impl From<&CpuSecond> for CpuRow {
+    fn from(second: &CpuSecond) -> CpuRow {
+        let row = |&(code, cpu_ns): &(u16, u64)| {
+            let tag = Tag::of_code(code);
+            TagRow { activity: tag.activity.name(), stage: tag.stage.name(), cpu_ns }
+        };
+        CpuRow {
+            start_ns: second.start_ns,
+            length_ns: second.length_ns,
+            cpu: second.cpu_ns.iter().map(row).collect(),
+        }
+    }
 }
 
 impl<'a> From<&'a Window> for WindowRow<'a> {

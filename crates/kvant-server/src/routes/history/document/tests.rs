@@ -3,6 +3,7 @@ use crate::history::testing::{add_second, trace};
 use crate::http::Operation;
 use kvant_base::MemoryBudget;
 use kvant_base::events::EventKind;
+use kvant_base::tag::{Activity, Stage};
 use kvant_env::rng::Rng;
 use serde_json::Value;
 
@@ -141,4 +142,28 @@ fn an_empty_history_is_a_whole_document() {
         assert_eq!(document[list], Value::Array(Vec::new()), "{list}");
     }
     assert_eq!(document["profile"], Value::Null);
+}
+
+#[test]
+fn cpu_times_are_those_that_overlap_the_span() {
+    let sources = sources();
+    let tag = Tag { activity: Activity::Get, stage: Stage::Table };
+    let second = |number: u64| CpuSecond {
+        start_ns: number * SECOND_NS,
+        length_ns: SECOND_NS,
+        cpu_ns: vec![(tag.code(), number)],
+    };
+    sources.history.add_cpu((1..=150).map(second).collect());
+    for (from_ns, to_ns, first, last) in [
+        (0, u64::MAX, 1, 150),
+        (3 * SECOND_NS, 5 * SECOND_NS, 3, 4),
+        (3 * SECOND_NS - 1, 5 * SECOND_NS + 1, 2, 5),
+    ] {
+        let document = sources.json(from_ns..to_ns);
+        let expected: Vec<u64> = (first..=last).map(|number| number * SECOND_NS).collect();
+        assert_eq!(starts(&document["profile"]), expected, "{from_ns}..{to_ns}");
+    }
+    let row = &sources.json(7 * SECOND_NS..7 * SECOND_NS + 1)["profile"][0];
+    let cpu = serde_json::json!([{"activity": "get", "stage": "table", "cpu_ns": 7}]);
+    assert_eq!(row["cpu"], cpu);
 }
