@@ -3,12 +3,14 @@
 //! refusals.
 //!
 //! The store is Kvant's own engine behind a pause. It always needs its disk, so that `hybrid` sends
-//! reads to workers. It runs until a signal.
+//! reads to workers. With `--lock true` all pauses are under one lock, named `store`: one request
+//! at a time has its pause. It runs until a signal.
 //!
-//! `slow-store --data DIR --listen ADDRESS [--pause 1ms] [--dispatch MODE] [--overload POLICY]
-//! [--selectors N] [--workers N] [--queue-capacity N] [--queue-wait-max TIME]`, as for `kvant
-//! serve`.
+//! `slow-store --data DIR --listen ADDRESS [--pause 1ms] [--lock BOOL] [--dispatch MODE]
+//! [--overload POLICY] [--selectors N] [--workers N] [--queue-capacity N] [--queue-wait-max TIME]`,
+//! as for `kvant serve`.
 
+use kvant_base::lock::NamedMutex;
 use kvant_base::{Events, NoLog, Result, duration};
 use kvant_engine::{Db, Options, Resources};
 use kvant_env::Env;
@@ -31,18 +33,20 @@ const EVENTS_KEPT: usize = 4096;
 struct Arguments {
     data: PathBuf,
     pause: Duration,
+    is_locked: bool,
     config: ServerConfig,
 }
 
 impl Arguments {
     fn parse(mut words: impl Iterator<Item = String>) -> std::result::Result<Arguments, String> {
-        let (mut data, mut pause) = (None, Duration::from_millis(1));
+        let (mut data, mut pause, mut is_locked) = (None, Duration::from_millis(1), false);
         let mut config = ServerConfig::default();
         while let Some(name) = words.next() {
             let value = words.next().ok_or_else(|| format!("{name} has no value"))?;
             match name.as_str() {
                 "--data" => data = Some(PathBuf::from(value)),
                 "--pause" => pause = duration::parse(&value)?,
+                "--lock" => is_locked = parse(&name, &value)?,
                 "--listen" => config.listen = parse(&name, &value)?,
                 "--selectors" => config.selectors = parse(&name, &value)?,
                 "--workers" => config.workers = parse(&name, &value)?,
@@ -54,7 +58,7 @@ impl Arguments {
             }
         }
         let data = data.ok_or("--data is missing")?;
-        Ok(Arguments { data, pause, config })
+        Ok(Arguments { data, pause, is_locked, config })
     }
 }
 
@@ -85,11 +89,13 @@ fn overload(name: &str) -> std::result::Result<Overload, String> {
 struct SlowStore {
     store: LsmStore,
     pause: Duration,
+    lock: Option<NamedMutex<()>>,
 }
 
 impl SlowStore {
     /// The disk's time, without CPU use.
     fn wait(&self) {
+        let _held = self.lock.as_ref().map(NamedMutex::lock);
         thread::sleep(self.pause);
     }
 }
@@ -160,7 +166,7 @@ impl Store for SlowStore {
 }
 
 fn serve(arguments: Arguments) -> std::result::Result<(), String> {
-    let Arguments { data, pause, config } = arguments;
+    let Arguments { data, pause, is_locked, config } = arguments;
     let env = Env::posix();
     let options = Options::for_memory(MEMORY_BYTES);
     let resources = Resources { events: Events::new(EVENTS_KEPT), ..Resources::new(&options) };
@@ -168,7 +174,8 @@ fn serve(arguments: Arguments) -> std::result::Result<(), String> {
     let server = Server::start(config, env.clone(), memory, Arc::new(NoLog), events)
         .map_err(|error| error.to_string())?;
     let db = Db::open(env, &data, options, resources).map_err(|error| error.to_string())?;
-    server.set_ready(Arc::new(SlowStore { store: LsmStore::new(db), pause }));
+    let lock = is_locked.then(|| NamedMutex::new("store", ()));
+    server.set_ready(Arc::new(SlowStore { store: LsmStore::new(db), pause, lock }));
     loop {
         thread::park();
     }

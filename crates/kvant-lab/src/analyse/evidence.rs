@@ -2,12 +2,15 @@
 //! log, beside the kernel's account, the events and the recording of the subject.
 //!
 //! Attempts that do not count are read as well: what disturbed them can be explained. A history of
-//! the server (`history.json`) adds its slowest requests with their phases.
+//! the server (`history.json`) adds its slowest requests with their phases and, to each window, the
+//! phases of its requests and the time that threads of the server waited for a CPU.
 
 use super::account;
 use super::directory::Directory;
-use super::hlog::{self, RESPONSE, SEND_LAG};
-use crate::explain::evidence::{Evidence, LockWait, MachineWindow, OperationWindow, Window};
+use super::hlog::{self, Line, RESPONSE, SEND_LAG, SERVICE};
+use crate::explain::evidence::{
+    Evidence, LockWait, MachineWindow, OperationWindow, Phase, Window,
+};
 use crate::explain::history;
 use crate::record::{Attempt, Watch, WatchSample};
 use kvant_base::wait::WaitKind;
@@ -91,6 +94,7 @@ pub(super) fn of_attempt(directory: &Directory, attempt: &Attempt) -> Result<Evi
         source,
         wall_origin_ns: i64::try_from(wall_ns - i128::from(attempt.start_ns)).ok(),
         cpu_count: cpu_count(directory),
+        is_of_client: true,
         events: directory.events(attempt.number)?,
         windows,
         ..Evidence::default()
@@ -98,7 +102,12 @@ pub(super) fn of_attempt(directory: &Directory, attempt: &Attempt) -> Result<Evi
     match host::read_bytes(&file("history.json")) {
         // It is by the clock of the subject.
         Ok(_) if attempt.clock.is_some() => {}
-        Ok(json) => evidence.requests = history::evidence(&json, "history.json")?.requests,
+        Ok(json) => {
+            let of_server = history::evidence(&json, "history.json")?;
+            add_server_view(&mut evidence.windows, &of_server.windows);
+            evidence.requests = of_server.requests;
+            evidence.cpu = of_server.cpu;
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(Error::io("read", &file("history.json"), error)),
     }
@@ -123,37 +132,91 @@ fn cpu_count(directory: &Directory) -> u32 {
 /// The intervals of the log with the response times of each kind of requests.
 fn windows(log: &Path, begin_ns: u64) -> Result<Vec<Window>> {
     let mut by_start: BTreeMap<u64, Window> = BTreeMap::new();
+    let mut service_ns: BTreeMap<(u64, String), f64> = BTreeMap::new();
     let mut late_ns: BTreeMap<u64, f64> = BTreeMap::new();
-    let is_wanted = |tag: &str| tag.ends_with(RESPONSE) || tag == SEND_LAG;
+    let is_wanted =
+        |tag: &str| tag.ends_with(RESPONSE) || tag.ends_with(SERVICE) || tag == SEND_LAG;
     hlog::each_line(log, &is_wanted, &mut |tag, line| {
-        let values: Vec<(u64, u64)> = line
-            .histogram
-            .as_hdr()
-            .iter_recorded()
-            .map(|bucket| (bucket.value_iterated_to(), bucket.count_since_last_iteration()))
-            .collect();
-        let Some(operation) = tag.strip_suffix(RESPONSE) else {
-            let sum = values.iter().map(|(ns, count)| *ns as f64 * *count as f64).sum();
-            late_ns.insert(line.start_ns, sum);
-            return;
-        };
-        let window = by_start.entry(line.start_ns).or_insert_with(|| Window {
-            start_ns: begin_ns + line.start_ns,
-            length_ns: line.length_ns,
-            ..Window::default()
-        });
-        let of =
-            OperationWindow { count: line.histogram.count(), values, ..OperationWindow::default() };
-        window.operations.insert(operation.to_owned(), of);
+        if let Some(operation) = tag.strip_suffix(SERVICE) {
+            service_ns.insert((line.start_ns, operation.to_owned()), sum_ns(&values(line)));
+        } else if let Some(operation) = tag.strip_suffix(RESPONSE) {
+            let window = by_start.entry(line.start_ns).or_insert_with(|| Window {
+                start_ns: begin_ns + line.start_ns,
+                length_ns: line.length_ns,
+                ..Window::default()
+            });
+            let of = OperationWindow {
+                count: line.histogram.count(),
+                values: values(line),
+                ..OperationWindow::default()
+            };
+            window.operations.insert(operation.to_owned(), of);
+        } else {
+            late_ns.insert(line.start_ns, sum_ns(&values(line)));
+        }
     })?;
     for (start_ns, window) in &mut by_start {
         let all: u64 = window.operations.values().map(|of| of.count).sum();
-        for of in window.operations.values_mut() {
+        for (operation, of) in &mut window.operations {
             let part = of.count as f64 / all.max(1) as f64;
             of.late_ns = (late_ns.get(start_ns).copied().unwrap_or(0.0) * part) as u64;
+            if let Some(service_ns) = service_ns.get(&(*start_ns, operation.clone())) {
+                let before_ns = (sum_ns(&of.values) - service_ns).max(0.0) as u64;
+                of.connection_wait_ns = before_ns.saturating_sub(of.late_ns);
+            }
         }
     }
     Ok(by_start.into_values().collect())
+}
+
+/// Each bucket's value and count.
+fn values(line: &Line) -> Vec<(u64, u64)> {
+    let buckets = line.histogram.as_hdr().iter_recorded();
+    buckets
+        .map(|bucket| (bucket.value_iterated_to(), bucket.count_since_last_iteration()))
+        .collect()
+}
+
+fn sum_ns(values: &[(u64, u64)]) -> f64 {
+    values.iter().map(|(ns, count)| *ns as f64 * *count as f64).sum()
+}
+
+/// Adds what only the server knows of the time of each window. Its own windows begin at other
+/// times; within one, time passes evenly.
+fn add_server_view(windows: &mut [Window], of_server: &[Window]) {
+    for window in windows {
+        let first = of_server.partition_point(|seen| seen.end_ns() <= window.start_ns);
+        let overlapping: Vec<(&Window, f64)> = of_server[first..]
+            .iter()
+            .take_while(|seen| seen.start_ns < window.end_ns())
+            .map(|seen| {
+                let from_ns = seen.start_ns.max(window.start_ns);
+                let to_ns = seen.end_ns().min(window.end_ns());
+                (seen, (to_ns - from_ns) as f64 / seen.length_ns as f64)
+            })
+            .collect();
+        let waits = overlapping.iter().filter_map(|(seen, part)| {
+            seen.machine.run_queue_wait_ns.map(|wait_ns| wait_ns as f64 * part)
+        });
+        window.machine.run_queue_wait_ns =
+            waits.reduce(|sum, wait_ns| sum + wait_ns).map(|sum| sum as u64);
+        for (operation, of) in &mut window.operations {
+            let mut count = 0.0;
+            let mut sums_ns = [0.0; Phase::ALL.len()];
+            for (seen, part) in &overlapping {
+                let Some(seen) = seen.operations.get(operation) else { continue };
+                let Some(phases_ns) = seen.phases_ns else { continue };
+                count += seen.count as f64 * part;
+                for (sum, phase_ns) in sums_ns.iter_mut().zip(phases_ns) {
+                    *sum += phase_ns as f64 * part;
+                }
+            }
+            if count > 0.0 {
+                let factor = of.count as f64 / count;
+                of.phases_ns = Some(sums_ns.map(|sum| (sum * factor) as u64));
+            }
+        }
+    }
 }
 
 /// What the counters grew by between two times.

@@ -4,10 +4,13 @@ use kvant_base::{Error, Result};
 use kvant_env::host;
 use kvant_load::Histogram;
 use kvant_load::histogram::encoded;
+use percent_encoding::percent_decode_str;
 use std::path::Path;
 
 /// What the tags of response times end with; before it is the kind of requests.
 pub(super) const RESPONSE: &str = "/response";
+/// What the tags of service times end with, likewise.
+pub(super) const SERVICE: &str = "/service";
 /// The tag of the generator's lateness.
 pub(super) const SEND_LAG: &str = "send-lag";
 
@@ -55,10 +58,11 @@ pub(super) fn each_line(
         let Some((tag, start_ns, length_ns, encoded)) = parse(line) else {
             return Err(invalid("is no interval"));
         };
-        if is_wanted(tag) {
+        let tag = percent_decode_str(tag).decode_utf8_lossy();
+        if is_wanted(&tag) {
             let histogram =
                 encoded::decode(encoded).map_err(|error| invalid(&error.to_string()))?;
-            each(tag, &Line { start_ns, length_ns, histogram });
+            each(&tag, &Line { start_ns, length_ns, histogram });
         }
     }
     Ok(())

@@ -130,15 +130,22 @@ pub(super) fn trust(report: &Report) -> Text {
     let valid = count(report, |verdict| *verdict == AttemptVerdict::Valid);
     let all = report.attempts.len();
     let doubts = report.warnings.len();
-    if doubts == 0 {
+    if doubts == 0 && valid == all {
         return text(
             format!("All {all} attempts count, and nothing disturbed them."),
             format!("Все попытки ({all}) засчитаны, помех не было."),
         );
     }
+    let (see, see_ru) = match doubts {
+        0 => (String::new(), String::new()),
+        _ => (
+            format!("; see {doubts} warnings below"),
+            format!("; предупреждений: {doubts}, см. ниже"),
+        ),
+    };
     text(
-        format!("{valid} of {all} attempts count; see {doubts} warnings below."),
-        format!("Засчитано попыток: {valid} из {all}; предупреждений: {doubts}, см. ниже."),
+        format!("{valid} of {all} attempts count{see}."),
+        format!("Засчитано попыток: {valid} из {all}{see_ru}."),
     )
 }
 

@@ -1,6 +1,7 @@
 //! Run directories written by the generator's own writers, with known values, and the figures that
 //! they must give.
 
+mod evidence;
 mod repeats;
 mod sides;
 mod windows;

@@ -11,6 +11,11 @@
 //! each second, however long they are, since a client also counts the time before the server sees a
 //! request. Below, they are those of all requests of a window, and kept requests only say what
 //! storage work consisted of, if they are of a similar length.
+//!
+//! Of a client's latency, the time that a request was due and all connections were busy was spent
+//! behind other requests. So was, of the time outside of the server, as much as the phase
+//! `selector` takes: a request waits as long on average for the turn in progress to end as within
+//! its own for the requests before it. The rest of the time outside is nobody's.
 
 use super::evidence::{Evidence, LockWait, OperationWindow, Phase, Request};
 use super::level;
@@ -29,6 +34,13 @@ const READER_BYTES_MIN: u64 = 64 << 10;
 /// A write that waited for an fsync ends at most so long after it.
 const WOKEN_NS_MAX: u64 = 1_000_000;
 const PHASES: usize = Phase::ALL.len();
+
+/// Time of a request: its phases, then [`CONNECTION`] and [`OUTSIDE`].
+type Times = [f64; PHASES + 2];
+/// Waiting for a connection of the client.
+const CONNECTION: usize = PHASES;
+/// Between client and server, in either direction.
+const OUTSIDE: usize = PHASES + 1;
 
 /// What the requests of a window waited for, as parts of their time.
 #[derive(Clone, Debug, Default)]
@@ -51,11 +63,11 @@ impl Waited {
     }
 }
 
-/// Phases with what each consists of: time by cause, within the phase.
+/// Times with what each consists of: time by cause, within that time.
 #[derive(Clone, Default)]
 struct Split {
-    time_ns: [f64; PHASES],
-    by_cause: BTreeMap<Cause, [f64; PHASES]>,
+    time_ns: Times,
+    by_cause: BTreeMap<Cause, Times>,
 }
 
 impl Split {
@@ -72,13 +84,13 @@ impl Split {
     }
 
     /// The parts of `time_ns`, which is divided as this split's time is.
-    fn parts_of(&self, time_ns: &[f64; PHASES]) -> Waited {
+    fn parts_of(&self, time_ns: &Times) -> Waited {
         let all: f64 = time_ns.iter().sum();
         if all <= 0.0 {
             return Waited::default();
         }
         let mut waited = Waited::default();
-        let mut given = [0.0; PHASES];
+        let mut given = Times::default();
         for (cause, times) in &self.by_cause {
             let mut sum = 0.0;
             for phase in 0..PHASES {
@@ -98,11 +110,17 @@ impl Split {
         if body_ns > 0.0 {
             *waited.parts.entry(Cause::ClientBody).or_default() += body_ns / all;
         }
-        let behind = [Phase::Selector, Phase::Queue].map(|phase| phase as usize);
-        waited.behind_others =
-            behind.iter().map(|&phase| (time_ns[phase] - given[phase]).max(0.0)).sum::<f64>() / all;
+        let behind = [Phase::Selector as usize, Phase::Queue as usize, CONNECTION];
+        let behind_ns: f64 =
+            behind.iter().map(|&at| (time_ns[at] - given[at]).max(0.0)).sum::<f64>();
+        waited.behind_others = (behind_ns + before_turn_ns(time_ns)) / all;
         waited
     }
+}
+
+/// Of the time outside, what was spent waiting for the turn of the event loop to begin.
+fn before_turn_ns(time_ns: &Times) -> f64 {
+    time_ns[OUTSIDE].min(time_ns[Phase::Selector as usize])
 }
 
 /// The direct evidence of one operation and percentile.
@@ -114,6 +132,10 @@ pub(super) struct Direct<'a> {
     kept: Vec<(&'a Request, Split)>,
     locks: BTreeMap<usize, Vec<&'a LockWait>>,
     is_of_kept: bool,
+    /// Whether latencies are a client's.
+    is_of_client: bool,
+    /// From which latency on requests are the percentile's.
+    from_ns: u64,
 }
 
 impl<'a> Direct<'a> {
@@ -147,49 +169,42 @@ impl<'a> Direct<'a> {
             kept,
             locks,
             is_of_kept,
+            is_of_client: evidence.is_of_client,
+            from_ns,
         }
     }
 
-    /// What the requests of a window waited for, of the time that is above `work_ns` in each phase.
-    pub(super) fn of_window(&self, at: usize, work_ns: &[f64; PHASES]) -> Waited {
+    /// What the requests of a window waited for, of the time that is above `work_ns`.
+    pub(super) fn of_window(&self, at: usize, work_ns: &Times) -> Waited {
         let mut waited = Waited::default();
         if let Some(of) = self.windows[at] {
-            let near = self.near(at);
-            let beyond = |time_ns: [f64; PHASES]| -> [f64; PHASES] {
-                std::array::from_fn(|phase| (time_ns[phase] - work_ns[phase]).max(0.0))
-            };
-            let time_ns = match (self.is_of_kept, near.1, of.phases_ns) {
-                (true, count, _) if count > 0 => beyond(near.0.time_ns.map(|ns| ns / count as f64)),
-                (_, _, Some(phases)) => beyond(phases.map(|ns| ns as f64 / of.count as f64)),
-                _ => [0.0; PHASES],
-            };
-            waited = near.0.parts_of(&time_ns);
+            let (near, count) = self.near(at);
+            let time_ns = self.times(&[of], (&near, count));
+            let beyond = std::array::from_fn(|at| (time_ns[at] - work_ns[at]).max(0.0));
+            waited = near.parts_of(&beyond);
         }
         self.add_sums(at, &mut waited);
         waited
     }
 
-    /// The time of phases that is work in calm windows: storage and response without evident waits.
-    pub(super) fn work_ns(&self, calm: &[bool]) -> ([f64; PHASES], Waited) {
+    /// The time that is work in calm windows, storage and response without evident waits, and what
+    /// lies outside of the server.
+    pub(super) fn work_ns(&self, calm: &[bool]) -> (Times, Waited) {
+        let calm: Vec<usize> =
+            (0..calm.len()).filter(|at| calm[*at] && self.windows[*at].is_some()).collect();
         let mut sum = Split::default();
-        let mut means = [0.0; PHASES];
-        let (mut count, mut kept_count) = (0, 0);
-        for at in (0..calm.len()).filter(|at| calm[*at]) {
-            let Some(of) = self.windows[at] else { continue };
+        let mut kept_count = 0;
+        for &at in &calm {
             let (near, near_count) = self.within(self.spans_ns[at]);
             sum.add(&near);
             kept_count += near_count;
-            count += of.count;
-            for (mean, ns) in means.iter_mut().zip(of.phases_ns.unwrap_or_default()) {
-                *mean += ns as f64;
-            }
         }
-        let means = means.map(|ns| ns / count.max(1) as f64);
-        let time_ns = match self.is_of_kept && kept_count > 0 {
-            true => sum.time_ns.map(|ns| ns / f64::from(kept_count)),
-            false => means,
-        };
+        let windows: Vec<&OperationWindow> =
+            calm.iter().filter_map(|&at| self.windows[at]).collect();
+        let time_ns = self.times(&windows, (&sum, kept_count));
         let mut work_ns = time_ns;
+        work_ns[OUTSIDE] -= before_turn_ns(&time_ns);
+        work_ns[CONNECTION] = 0.0;
         for phase in [Phase::Selector, Phase::Body, Phase::Queue] {
             work_ns[phase as usize] = 0.0;
         }
@@ -200,16 +215,49 @@ impl<'a> Direct<'a> {
             }
         }
         let mut waited = sum.parts_of(&time_ns);
-        let calm_windows: Vec<usize> = (0..calm.len()).filter(|at| calm[*at]).collect();
-        for &at in &calm_windows {
+        for &at in &calm {
             let mut sums = Waited::default();
             self.add_sums(at, &mut sums);
             for (cause, part) in sums.parts {
-                *waited.parts.entry(cause).or_default() += part / calm_windows.len() as f64;
+                *waited.parts.entry(cause).or_default() += part / calm.len() as f64;
             }
         }
         limit(&mut waited);
         (work_ns, waited)
+    }
+
+    /// The mean time of a request that speaks for the percentile, in these windows and by the kept
+    /// requests near them.
+    fn times(&self, windows: &[&OperationWindow], (near, near_count): (&Split, u32)) -> Times {
+        let is_of_kept = self.is_of_kept && near_count > 0;
+        let mut time_ns = Times::default();
+        if is_of_kept {
+            time_ns = near.time_ns.map(|ns| ns / f64::from(near_count));
+        } else {
+            let telling = || windows.iter().filter_map(|of| Some((of.phases_ns?, of.count)));
+            let count: u64 = telling().map(|(_, count)| count).sum();
+            for (phases_ns, _) in telling() {
+                for (mean, ns) in time_ns.iter_mut().zip(phases_ns) {
+                    *mean += ns as f64 / count as f64;
+                }
+            }
+        }
+        if self.is_of_client {
+            let from_ns = if self.is_of_kept { self.from_ns } else { 0 };
+            let (mut sum_ns, mut count, mut all_ns, mut connection_ns) = (0.0, 0, 0.0, 0.0);
+            for of in windows {
+                for (ns, number) in of.values.iter().filter(|(ns, _)| *ns >= from_ns) {
+                    sum_ns += *ns as f64 * *number as f64;
+                    count += number;
+                }
+                all_ns += of.sum_ns();
+                connection_ns += of.connection_wait_ns as f64;
+            }
+            let client_ns = sum_ns / count.max(1) as f64;
+            time_ns[CONNECTION] = client_ns * connection_ns / all_ns.max(1.0);
+            time_ns[OUTSIDE] = (client_ns - time_ns.iter().sum::<f64>()).max(0.0);
+        }
+        time_ns
     }
 
     /// The kept requests near a window, and how many they are.
@@ -236,7 +284,7 @@ impl<'a> Direct<'a> {
     /// Waits for locks and lateness of the generator: of the time of all requests of the window.
     fn add_sums(&self, at: usize, waited: &mut Waited) {
         let Some(of) = self.windows[at] else { return };
-        let all: f64 = of.values.iter().map(|(ns, count)| (*ns * *count) as f64).sum();
+        let all = of.sum_ns();
         for wait in self.locks.get(&at).into_iter().flatten() {
             let part = wait.waited_ns as f64 / all.max(1.0);
             *waited.parts.entry(Cause::Lock(wait.name.clone())).or_default() += part;
@@ -260,7 +308,10 @@ fn limit(waited: &mut Waited) {
 
 /// What the phases of a request consist of.
 fn split(request: &Request, evidence: &Evidence) -> Split {
-    let mut split = Split { time_ns: request.phases_ns.map(|ns| ns as f64), ..Split::default() };
+    let mut split = Split::default();
+    for (time, ns) in split.time_ns.iter_mut().zip(request.phases_ns) {
+        *time = ns as f64;
+    }
     let time_ns = split.time_ns;
     let mut give = |cause: Cause, phase: Phase, ns: f64| {
         let given = &mut split.by_cause.entry(cause).or_default()[phase as usize];

@@ -15,6 +15,8 @@ pub struct Evidence {
     pub wall_origin_ns: Option<i64>,
     /// CPUs that the server may use; 0 if unknown.
     pub cpu_count: u32,
+    /// Whether latencies are those that a client saw; otherwise they are the server's own.
+    pub is_of_client: bool,
     /// Ascending, without overlaps.
     pub windows: Vec<Window>,
     /// What the server or a test marked.
@@ -23,6 +25,25 @@ pub struct Evidence {
     pub requests: Vec<Request>,
     /// Times spent waiting for locks, by name and window index; known from recordings.
     pub lock_waits: Vec<LockWait>,
+    /// What the server used CPU time for, ascending; seconds may be missing.
+    pub cpu: Vec<CpuSecond>,
+}
+
+/// CPU time of the server in a second, or in a part of one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CpuSecond {
+    /// Begin.
+    pub start_ns: u64,
+    /// Length.
+    pub length_ns: u64,
+    /// By what it was used for, such as `range merge`.
+    pub cpu_ns: BTreeMap<String, u64>,
+}
+
+impl CpuSecond {
+    fn end_ns(&self) -> u64 {
+        self.start_ns + self.length_ns
+    }
 }
 
 /// A stretch of time of constant length.
@@ -60,6 +81,16 @@ pub struct OperationWindow {
     /// Sum of the generator's own lateness: it sent requests after they were due although a
     /// connection was free. 0 for a server's own view.
     pub late_ns: u64,
+    /// Sum of the time that requests were due and all connections of the generator were busy with
+    /// earlier ones. 0 for a server's own view.
+    pub connection_wait_ns: u64,
+}
+
+impl OperationWindow {
+    /// Sum of the latencies.
+    pub(super) fn sum_ns(&self) -> f64 {
+        self.values.iter().map(|(ns, count)| *ns as f64 * *count as f64).sum()
+    }
 }
 
 /// The machine during a window; `None` where it was not observed.
@@ -201,6 +232,12 @@ impl Evidence {
                 .filter(|wait| (first..first + count).contains(&wait.window))
                 .map(|wait| LockWait { window: wait.window - first, ..wait.clone() })
                 .collect(),
+            cpu: self
+                .cpu
+                .iter()
+                .filter(|second| second.end_ns() > from_ns && second.start_ns < to_ns)
+                .cloned()
+                .collect(),
             ..self.clone_facts()
         }
     }
@@ -210,6 +247,7 @@ impl Evidence {
             source: self.source.clone(),
             wall_origin_ns: self.wall_origin_ns,
             cpu_count: self.cpu_count,
+            is_of_client: self.is_of_client,
             ..Evidence::default()
         }
     }

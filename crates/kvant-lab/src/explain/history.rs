@@ -3,7 +3,9 @@
 //! Members that are unknown are ignored and missing ones have defaults, so that programs of
 //! neighbouring versions understand each other.
 
-use super::evidence::{Evidence, MachineWindow, OperationWindow, Phase, Request, Window};
+use super::evidence::{
+    CpuSecond, Evidence, MachineWindow, OperationWindow, Phase, Request, Window,
+};
 use crate::record::EventFacts;
 use kvant_base::{Error, ErrorKind, Result};
 use serde::Deserialize;
@@ -29,6 +31,23 @@ struct History {
     windows: Vec<HistoryWindow>,
     events: Vec<EventFacts>,
     slow: Vec<Slow>,
+    profile: Option<Vec<HistoryCpu>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct HistoryCpu {
+    start_ns: u64,
+    length_ns: u64,
+    cpu: Vec<CpuUse>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct CpuUse {
+    activity: String,
+    stage: String,
+    cpu_ns: u64,
 }
 
 #[derive(Default, Deserialize)]
@@ -121,11 +140,31 @@ pub fn evidence(json: &[u8], server: &str) -> Result<Evidence> {
         source,
         wall_origin_ns: i64::try_from(wall_origin_ns).ok(),
         cpu_count: history.cpus,
+        is_of_client: false,
         windows,
         events: history.events,
         requests: history.slow.into_iter().map(request).collect(),
         lock_waits: Vec::new(),
+        cpu: history.profile.unwrap_or_default().into_iter().map(cpu_second).collect(),
     })
+}
+
+fn cpu_second(second: HistoryCpu) -> CpuSecond {
+    let mut cpu_ns = BTreeMap::new();
+    for used in second.cpu {
+        *cpu_ns.entry(purpose(&used.activity, &used.stage)).or_default() += used.cpu_ns;
+    }
+    CpuSecond { start_ns: second.start_ns, length_ns: second.length_ns, cpu_ns }
+}
+
+/// What CPU time was used for, in words.
+fn purpose(activity: &str, stage: &str) -> String {
+    match (activity, stage) {
+        ("none" | "", "none" | "") => "other work".to_owned(),
+        (activity, "none" | "") => activity.to_owned(),
+        ("none" | "", stage) => stage.to_owned(),
+        (activity, stage) => format!("{activity} {stage}"),
+    }
 }
 
 fn operation(of: HistoryOperation, highest_ns: &[u64], server: &str) -> Result<OperationWindow> {
@@ -141,7 +180,7 @@ fn operation(of: HistoryOperation, highest_ns: &[u64], server: &str) -> Result<O
         failed: of.failed,
         values,
         phases_ns: of.phases_ns.map(|phases| in_order(&phases)),
-        late_ns: 0,
+        ..OperationWindow::default()
     })
 }
 

@@ -9,6 +9,7 @@
 //! - `suspects`: events and disturbances of the machine; `contrast`: whether slow requests coincide
 //!   with one of them more than by chance, and how much is attributable to it;
 //! - `shares`: both together, as shares of the excess with intervals;
+//! - `cpu`: what the server used CPU time for meanwhile;
 //! - `moments`: the slowest requests one by one;
 //! - [`intervention`]: of an experiment that made suspects happen, what that changed.
 //!
@@ -21,6 +22,7 @@
 //! Threads: the caller's.
 
 mod contrast;
+mod cpu;
 mod direct;
 pub mod evidence;
 pub mod history;
@@ -73,9 +75,11 @@ pub fn explain_with(evidence: &Evidence, effects: Vec<Effect>) -> Explanation {
             .flat_map(|operation| shares::rows(evidence, operation, &suspects, &strata))
             .collect(),
         effects,
+        cpu: Vec::new(),
         moments: moments::moments(evidence, &suspects),
         overview: overview(evidence),
     };
+    explanation.cpu = cpu::uses(evidence, &explanation.rows);
     explanation.overview.lanes = moments::lanes(evidence, &suspects);
     explanation.verdict = verdict::verdict(&explanation);
     explanation.warnings = verdict::warnings(evidence, &suspects);

@@ -32,6 +32,9 @@ pub struct Explanation {
     /// What making suspects happen changed, if an experiment did that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Effect>,
+    /// What the server used CPU time for, the largest growth first; empty if that is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpu: Vec<CpuUse>,
     /// The slowest requests, slowest first.
     pub moments: Vec<Moment>,
     /// The whole stretch, in columns.
@@ -87,6 +90,17 @@ pub struct Share {
     /// Others that happened at the same time so often that they cannot be told apart from it.
     #[serde(default)]
     pub or: Vec<Cause>,
+}
+
+/// What CPU time was used for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuUse {
+    /// Such as `range merge`: what was done, and its stage.
+    pub purpose: String,
+    /// CPUs, in seconds without a slow window.
+    pub calm: f64,
+    /// CPUs, in seconds with one.
+    pub slow: f64,
 }
 
 /// Why a share is given to something.

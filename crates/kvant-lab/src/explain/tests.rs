@@ -1,5 +1,7 @@
 //! Servers of known behaviour, and what is said of them.
 
+mod client;
+mod cpu;
 pub(super) mod simulation;
 
 use super::evidence::Phase;
@@ -330,20 +332,6 @@ fn a_small_cache_and_a_busy_event_loop_are_named() {
     for percent in [50.0, 99.0] {
         assert_first(&explanation, "get", percent, &Cause::Queueing);
     }
-}
-
-#[test]
-fn a_busy_event_loop_is_named_by_a_server_that_sees_a_part_of_the_waiting() {
-    // Latency is the client's. The server begins to count when it reads a request.
-    let mut evidence = busy_event_loop().evidence();
-    let operations = evidence.windows.iter_mut().flat_map(|window| window.operations.values_mut());
-    operations.for_each(|of| of.phases_ns = None);
-    for request in &mut evidence.requests {
-        let selector_ns = &mut request.phases_ns[Phase::Selector as usize];
-        request.start_ns += *selector_ns - *selector_ns / 5;
-        *selector_ns /= 5;
-    }
-    assert_first(&explain(&evidence), "get", 99.0, &Cause::Queueing);
 }
 
 #[test]

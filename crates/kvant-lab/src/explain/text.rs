@@ -38,6 +38,17 @@ pub fn text(explanation: &Explanation) -> String {
             effect.words()
         );
     }
+    if !explanation.cpu.is_empty() {
+        text += "\nCPU time of the server, in per cent of a CPU: seconds with slow requests, others\n";
+    }
+    for used in &explanation.cpu {
+        text += &format!(
+            "  {:<20} {:>7} {:>7}\n",
+            used.purpose,
+            percent(used.slow),
+            percent(used.calm)
+        );
+    }
     if !explanation.moments.is_empty() {
         text += "\nThe slowest requests\n";
     }

@@ -1,7 +1,7 @@
 //! An explanation in sentences.
 
 use super::evidence::Evidence;
-use super::model::{Cause, Explanation, Ground, Row, Share};
+use super::model::{Cause, CpuUse, Explanation, Ground, Row, Share};
 use super::suspects::Suspect;
 use super::words::{percent, time};
 
@@ -11,6 +11,8 @@ const PREFERRED: [f64; 4] = [99.0, 99.9, 90.0, 50.0];
 const OPERATIONS_MAX: usize = 4;
 /// Shares below this part are not told.
 const PART_MIN: f64 = 0.05;
+/// A use of CPU time that grew by less than this part of a CPU is not told.
+const CPU_GROWTH_MIN: f64 = 0.1;
 /// Windows without which intervals say little.
 const WINDOWS_MIN: usize = 100;
 
@@ -33,7 +35,18 @@ pub(super) fn verdict(explanation: &Explanation) -> Vec<String> {
     if told.is_empty() {
         return vec!["There are too few requests to explain anything.".to_owned()];
     }
-    told.into_iter().map(|row| row_sentence(explanation, row)).collect()
+    let grown = explanation.cpu.first().filter(|used| used.slow - used.calm >= CPU_GROWTH_MIN);
+    let rows = told.into_iter().map(|row| row_sentence(explanation, row));
+    rows.chain(grown.map(cpu_sentence)).collect()
+}
+
+fn cpu_sentence(used: &CpuUse) -> String {
+    format!(
+        "While requests were slow, the server used {} of a CPU for {}, and {} otherwise.",
+        percent(used.slow),
+        used.purpose,
+        percent(used.calm)
+    )
 }
 
 fn row_sentence(explanation: &Explanation, row: &Row) -> String {

@@ -15,7 +15,7 @@ use std::sync::LazyLock;
 const DIR: &str = "lab/plans";
 
 /// Names and texts.
-const PLANS: [(&str, &str); 18] = [
+const PLANS: [(&str, &str); 19] = [
     ("compare", include_str!("../../../../lab/plans/compare.toml")),
     ("intervene", include_str!("../../../../lab/plans/intervene.toml")),
     ("seed-000", include_str!("../../../../lab/plans/seed-000.toml")),
@@ -34,6 +34,7 @@ const PLANS: [(&str, &str); 18] = [
     ("bench-slow-store", include_str!("../../../../lab/plans/bench-slow-store.toml")),
     ("bench-load", include_str!("../../../../lab/plans/bench-load.toml")),
     ("bench-profiler", include_str!("../../../../lab/plans/bench-profiler.toml")),
+    ("causes", include_str!("../../../../lab/plans/causes.toml")),
 ];
 
 /// A plan that comes with the program.

@@ -10,7 +10,7 @@ mod colors;
 use super::markup::{escape, inline, table};
 use super::numbers::{number, time};
 use crate::explain::intervention::Effect;
-use crate::explain::model::{Explanation, Ground, Moment, Row, Share};
+use crate::explain::model::{CpuUse, Explanation, Ground, Moment, Row, Share};
 use crate::explain::words::{percent, span};
 use colors::Colors;
 use kvant_profiler::render::front;
@@ -30,6 +30,7 @@ pub fn explanation(explanation: &Explanation) -> String {
         overview(explanation, &colors),
         rows(explanation, &colors),
         effects(explanation),
+        cpu(explanation),
         moments(explanation, &colors),
     ]
     .concat();
@@ -179,6 +180,29 @@ fn effects(explanation: &Explanation) -> String {
          class=\"note\">Of all attempts of the experiment together: each suspect was made to happen \
          at random moments, and compared with moments at which nothing was done. All intervals hold \
          together in 99 of 100 experiments.</p>\n{}</section>\n",
+        table("", &heads, &rows)
+    )
+}
+
+fn cpu(explanation: &Explanation) -> String {
+    if explanation.cpu.is_empty() {
+        return String::new();
+    }
+    let heads = [("words", "used for"), ("", "slow seconds"), ("", "other seconds")];
+    let heads = heads.map(|(class, head)| (class, head.to_owned()));
+    let row = |used: &CpuUse| {
+        format!(
+            "<tr><td class=\"words\">{}</td><td>{}</td><td>{}</td></tr>\n",
+            escape(&used.purpose),
+            percent(used.slow),
+            percent(used.calm)
+        )
+    };
+    let rows: Vec<String> = explanation.cpu.iter().map(row).collect();
+    format!(
+        "<section id=\"cpu\"><h2>What the server did meanwhile</h2>\n<p class=\"note\">CPU time, in \
+         per cent of a CPU, from samples: in seconds with slow requests, and in the others. It says \
+         what a queue was behind, not that requests waited for it.</p>\n{}</section>\n",
         table("", &heads, &rows)
     )
 }

@@ -33,3 +33,34 @@ fn a_gap_in_the_samples_is_a_pause_of_the_generator() {
     assert!(is_paused(100).is_generator_paused && is_paused(400).is_generator_paused);
     assert!(!is_paused(500).is_generator_paused);
 }
+
+#[test]
+fn windows_get_the_phases_and_run_queue_waits_of_the_server_by_overlap() {
+    let window = |start_ms: u64, count: u64| {
+        let of = OperationWindow { count, ..OperationWindow::default() };
+        Window {
+            start_ns: start_ms * MS,
+            length_ns: 100 * MS,
+            operations: BTreeMap::from([("get".to_owned(), of)]),
+            ..Window::default()
+        }
+    };
+    let of_server = |start_ms: u64, count: u64, selector_ns: u64, wait_ms: u64| {
+        let mut seen = window(start_ms, count);
+        let get = seen.operations.get_mut("get").unwrap();
+        get.phases_ns = Some([selector_ns, 0, 0, 0, 0]);
+        seen.machine.run_queue_wait_ns = Some(wait_ms * MS);
+        seen
+    };
+    // The server's windows are half a window off, and it has seen fewer requests than the client.
+    let mut windows = vec![window(0, 20), window(100, 30), window(500, 1)];
+    add_server_view(&mut windows, &[of_server(50, 10, 1000, 8), of_server(150, 20, 6000, 4)]);
+    let selector_ns =
+        |at: usize| windows[at].operations["get"].phases_ns.map(|phases_ns| phases_ns[0]);
+    // A mean of 100 ns, for 20 requests; (500 + 3000) ns of 5 + 10 requests, for 30.
+    assert_eq!(selector_ns(0), Some(2000));
+    assert_eq!(selector_ns(1), Some(7000));
+    assert_eq!(selector_ns(2), None, "no window of the server overlaps");
+    let waits: Vec<_> = windows.iter().map(|window| window.machine.run_queue_wait_ns).collect();
+    assert_eq!(waits, [Some(4 * MS), Some(6 * MS), None]);
+}

@@ -128,3 +128,14 @@ fn the_verdict_names_no_percentile_that_is_the_generators() {
     let verdict = &fixture.report().verdict[0].en;
     assert_eq!(verdict, "kvant, get, hold at 1,000/s: 10.0 us of CPU a request.");
 }
+
+#[test]
+fn attempts_that_were_cut_short_are_not_said_to_count() {
+    let mut fixture = Fixture::new(vec![case(0, "kvant", PhaseKind::Hold)]);
+    fixture.attempt(0, 1, AttemptVerdict::Valid, files(MS, MS, 1));
+    let cut = AttemptVerdict::CutShort("the run was ended".to_owned());
+    fixture.attempt(0, 2, cut, files(MS, MS, 1));
+    let verdict = fixture.report().verdict;
+    let said = verdict.iter().any(|text| text.en.starts_with("1 of 2 attempts count"));
+    assert!(said, "{verdict:?}");
+}
