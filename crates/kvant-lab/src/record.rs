@@ -355,6 +355,18 @@ pub enum AttemptVerdict {
 pub struct Watch {
     /// From before the load began until it had ended, in order of time.
     pub samples: Vec<WatchSample>,
+    /// When memory in use was slow, because the hypervisor had taken it back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slow_memory: Vec<Stretch>,
+}
+
+/// A stretch of time, monotonic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stretch {
+    /// Begin.
+    pub start_ns: u64,
+    /// End.
+    pub end_ns: u64,
 }
 
 /// Cumulative counters at one time, except where noted. What the system does not report is `None`.

@@ -8,9 +8,7 @@
 use super::account;
 use super::directory::Directory;
 use super::hlog::{self, Line, RESPONSE, SEND_LAG, SERVICE};
-use crate::explain::evidence::{
-    Evidence, LockWait, MachineWindow, OperationWindow, Phase, Window,
-};
+use crate::explain::evidence::{Evidence, LockWait, MachineWindow, OperationWindow, Phase, Window};
 use crate::explain::history;
 use crate::record::{Attempt, Watch, WatchSample};
 use kvant_base::wait::WaitKind;
@@ -237,6 +235,10 @@ fn machine(watch: &Watch, from_ns: u64, to_ns: u64) -> MachineWindow {
         stolen_ns: grown(|sample| sample.stolen_ns),
         run_queue_wait_ns: None,
         is_generator_paused: watch.samples.windows(2).any(is_gap),
+        is_memory_slow: watch
+            .slow_memory
+            .iter()
+            .any(|slow| slow.start_ns < to_ns && slow.end_ns > from_ns),
     }
 }
 

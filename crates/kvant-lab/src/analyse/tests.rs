@@ -236,7 +236,7 @@ fn files(fast_ns: u64, slow_ns: u64, cpu_ns_per_s: u64) -> Files {
     Files {
         load,
         hlog: log,
-        watch: Watch { samples: (0..6).map(sample).collect() },
+        watch: Watch { samples: (0..6).map(sample).collect(), ..Watch::default() },
         stats: vec![stats(START_NS, 100, 50), stats(START_NS + SECOND, 1_100, 1_050)],
         events: vec![EventFacts {
             kind: "flush".to_owned(),

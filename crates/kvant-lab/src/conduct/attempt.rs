@@ -13,6 +13,7 @@ use super::judge;
 use super::load::{self, Started};
 use super::log::IntervalLog;
 use super::measurement::{Measured, Measurement, result_file};
+use super::memory_probe;
 use super::observe::{Observer, Scope};
 use super::progress::Progress;
 use super::run_dir::AttemptDir;
@@ -148,6 +149,11 @@ pub(super) fn run(
     });
     let kind = order.of_case.case.kind;
     let debt = debt::note(kind, &measured, observed.stats.as_deref());
+    let slow_memory = measured.start_ns.and_then(|start_ns| {
+        let lengths_ns = measured.phases.iter().map(|phase| phase.outcome.measured_ns);
+        let end_ns = start_ns + lengths_ns.sum::<u64>();
+        memory_probe::note(&observed.watch.slow_memory, start_ns, end_ns)
+    });
     let is_remote_kvant = running.is_kvant && !running.shares_clock;
     let clock = is_remote_kvant.then(|| clocks::note(observed.clock.as_ref()));
     Ok(Done {
@@ -156,7 +162,13 @@ pub(super) fn run(
         rate_per_s: task.rate_per_s(),
         maximum: measured.maximum(),
         figures: measured.figures(),
-        notes: measured.notes(kind).into_iter().chain(debt).chain(clock).collect(),
+        notes: measured
+            .notes(kind)
+            .into_iter()
+            .chain(debt)
+            .chain(slow_memory)
+            .chain(clock)
+            .collect(),
         clock: observed.clock,
         is_final: false,
     })

@@ -39,6 +39,7 @@ mod load;
 mod log;
 mod maxima;
 mod measurement;
+mod memory_probe;
 mod observe;
 mod options;
 mod process;

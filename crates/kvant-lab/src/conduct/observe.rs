@@ -1,5 +1,5 @@
-//! Everything that is observed beside a load: the kernel's account, and, of a Kvant, its
-//! statistics, its events, its history and a recording.
+//! Everything that is observed beside a load: the kernel's account, whether memory is slow, and, of
+//! a Kvant, its statistics, its events, its history and a recording.
 //!
 //! Invariant: a subject that does not respond delays the end of an observation by no more than
 //! [`PROFILE_WAIT_MAX`], and by no more than [`STOPPED_WAIT_MAX`] once the run is to end. What it
@@ -10,9 +10,10 @@
 use super::clocks;
 use super::events;
 use super::http::{self, Server, Stream};
+use super::memory_probe::{self, MemoryProbe};
 use super::stop::Stop;
 use super::watch::{self, Sampler, Watched};
-use crate::record::{ClockMatch, EventFacts, StatsSample, Watch};
+use crate::record::{ClockMatch, EventFacts, StatsSample, Stretch, Watch};
 use kvant_base::lock::{NamedCondvar, NamedMutex};
 use kvant_base::wait::WaitKind;
 use kvant_base::{Error, Result};
@@ -81,6 +82,7 @@ pub(super) struct Observer {
     stop: Stop,
     shares_clock: bool,
     watch: Option<JoinHandle<(Watch, Option<String>)>>,
+    memory: Option<JoinHandle<Vec<Stretch>>>,
     stats: Option<JoinHandle<()>>,
     stats_so_far: StatsSoFar,
     events: Option<(Stream, JoinHandle<Vec<EventFacts>>)>,
@@ -125,6 +127,7 @@ impl Observer {
             stop,
             shares_clock,
             watch: None,
+            memory: None,
             stats: None,
             stats_so_far: Arc::new(NamedMutex::new("lab_stats", Vec::new())),
             events: None,
@@ -139,6 +142,14 @@ impl Observer {
                 sampler.sample();
             }
             sampler.finish()
+        })?);
+        let mut probe = MemoryProbe::new(Arc::clone(&clock));
+        let probing = Arc::clone(&shared);
+        observer.memory = Some(thread("lab-memory", move || {
+            while probing.pause(memory_probe::PERIOD) {
+                probe.read();
+            }
+            probe.finish()
         })?);
         let Some(kvant) = kvant else { return Ok(observer) };
         if let Ok(stream) = events::open(&kvant) {
@@ -173,7 +184,8 @@ impl Observer {
         let history = self.history.take().and_then(|(kvant, since)| {
             thread("lab-history", move || read_history(&kvant, since)).ok()
         });
-        let (watch, pause) = self.watch.take().and_then(joined).unwrap_or_default();
+        let (mut watch, pause) = self.watch.take().and_then(joined).unwrap_or_default();
+        watch.slow_memory = self.memory.take().and_then(joined).unwrap_or_default();
         let until = Instant::now() + PROFILE_WAIT_MAX;
         let stats = self.stats.take().map(|sampler| {
             joined_until(sampler, until, &self.stop);

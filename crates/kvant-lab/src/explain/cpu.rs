@@ -24,8 +24,7 @@ pub(super) fn uses(evidence: &Evidence, rows: &[Row]) -> Vec<CpuUse> {
     let windows = level::windows_of(evidence, &worst.operation);
     let calm = level::calm(&windows);
     let is_slow = |second: &CpuSecond| {
-        let first =
-            evidence.windows.partition_point(|window| window.end_ns() <= second.start_ns);
+        let first = evidence.windows.partition_point(|window| window.end_ns() <= second.start_ns);
         let within = evidence.windows[first..]
             .iter()
             .take_while(|window| window.start_ns < second.start_ns + second.length_ns);

@@ -108,6 +108,8 @@ pub struct MachineWindow {
     pub stolen_ns: Option<u64>,
     /// Whether the generator stood still.
     pub is_generator_paused: bool,
+    /// Whether memory in use was slow, because the hypervisor had taken it back.
+    pub is_memory_slow: bool,
 }
 
 kvant_base::named_enum! {

@@ -144,6 +144,8 @@ pub enum Cause {
     Scheduler,
     /// The hypervisor took CPU time.
     Stolen,
+    /// Memory that the hypervisor had taken back.
+    SlowMemory,
     /// Other processes used the CPUs.
     Neighbours,
     /// Nothing that is known.
@@ -167,6 +169,7 @@ impl Cause {
             Cause::Queueing => "queueing behind other requests".to_owned(),
             Cause::Scheduler => "scheduler (no CPU for the server)".to_owned(),
             Cause::Stolen => "steal by the hypervisor".to_owned(),
+            Cause::SlowMemory => "slow memory (the hypervisor had taken it back)".to_owned(),
             Cause::Neighbours => "other processes on the CPUs".to_owned(),
             Cause::Unexplained => "unexplained".to_owned(),
         }

@@ -109,6 +109,9 @@ pub(super) fn suspects(evidence: &Evidence) -> Vec<Suspect> {
         if machine.is_generator_paused {
             add(Cause::Generator, span);
         }
+        if machine.is_memory_slow {
+            add(Cause::SlowMemory, span);
+        }
     }
     for suspect in &mut found {
         suspect.spans_ns.sort_unstable();

@@ -39,7 +39,8 @@ pub fn text(explanation: &Explanation) -> String {
         );
     }
     if !explanation.cpu.is_empty() {
-        text += "\nCPU time of the server, in per cent of a CPU: seconds with slow requests, others\n";
+        text +=
+            "\nCPU time of the server, in per cent of a CPU: seconds with slow requests, others\n";
     }
     for used in &explanation.cpu {
         text += &format!(

@@ -71,4 +71,3 @@ pub(super) fn give_way() -> NamedGuard<'static, Option<Running>> {
     running.take().into_iter().for_each(Running::end);
     running
 }
-

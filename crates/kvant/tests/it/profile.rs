@@ -45,9 +45,12 @@ fn remembered(server: &TestServer) -> BTreeMap<String, u64> {
     connection.send(b"GET /v0/history HTTP/1.1\r\nhost: kvant\r\n\r\n").unwrap();
     let document: Value = serde_json::from_slice(&connection.receive().unwrap().body).unwrap();
     let mut used_ns = BTreeMap::new();
-    for used in document["profile"].as_array().unwrap().iter().flat_map(|second| {
-        second["cpu"].as_array().unwrap()
-    }) {
+    for used in document["profile"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|second| second["cpu"].as_array().unwrap())
+    {
         let activity = used["activity"].as_str().unwrap().to_owned();
         *used_ns.entry(activity).or_default() += used["cpu_ns"].as_u64().unwrap();
     }

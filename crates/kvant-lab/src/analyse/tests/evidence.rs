@@ -12,11 +12,8 @@ fn time_before_the_write_is_waiting_for_a_connection() {
     assert_eq!((attempts.len(), damaged.len()), (1, 0));
     let evidence = &attempts[0].evidence;
     assert!(evidence.is_of_client);
-    let waits: Vec<u64> = evidence
-        .windows
-        .iter()
-        .map(|window| window.operations["get"].connection_wait_ns)
-        .collect();
+    let waits: Vec<u64> =
+        evidence.windows.iter().map(|window| window.operations["get"].connection_wait_ns).collect();
     assert_eq!(waits[0], 0);
     assert_close(waits[1] as f64, (20 * 49 * MS) as f64);
 }

@@ -28,7 +28,10 @@ fn watch(others_ns: u64, stolen_ns: u64) -> Watch {
         pressure_ns: Some(at_ns / 2),
         ..WatchSample::default()
     };
-    Watch { samples: vec![sample(0, 0, 0), sample(2 * S, others_ns, stolen_ns)] }
+    Watch {
+        samples: vec![sample(0, 0, 0), sample(2 * S, others_ns, stolen_ns)],
+        ..Watch::default()
+    }
 }
 
 fn judged<'a>(
@@ -231,6 +234,7 @@ fn one_disturbed_second_of_the_samples_disturbs_what_nothing_else_judges() {
     };
     let samples = |stolen_ns: u64| Watch {
         samples: (0..=100).map(|n| sample(n, if n < 55 { 0 } else { stolen_ns })).collect(),
+        ..Watch::default()
     };
     let judged_with = |stolen_ns| judged(&[phase(1_000)], &samples(stolen_ns), |_| {});
     assert_eq!(judged_with(S / 20), AttemptVerdict::Valid);
@@ -267,6 +271,6 @@ fn an_external_generator_does_not_disturb_itself() {
         pressure_ns: Some(n * S / 20),
         ..WatchSample::default()
     };
-    let watch = Watch { samples: (0..=100).map(sample).collect() };
+    let watch = Watch { samples: (0..=100).map(sample).collect(), ..Watch::default() };
     assert_eq!(judged(&[phase(1_000)], &watch, |_| {}), AttemptVerdict::Valid);
 }

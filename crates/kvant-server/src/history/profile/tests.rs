@@ -6,16 +6,15 @@ const MS: u64 = 1_000_000;
 
 #[test]
 fn samples_are_summed_by_second_and_tag() {
-    let sample = |kind: Kind, time_ms: u64, duration_ms: u64, activity: Activity, weight_ms: u64| {
-        Sample {
+    let sample =
+        |kind: Kind, time_ms: u64, duration_ms: u64, activity: Activity, weight_ms: u64| Sample {
             kind,
             time_ns: time_ms * MS,
             duration_ns: duration_ms * MS,
             tag: Tag { activity, stage: Stage::Table },
             weight: weight_ms * MS,
             ..Sample::default()
-        }
-    };
+        };
     let mut recording = Recording::default();
     recording.facts.duration_ns = 2500 * MS;
     recording.samples = vec![
