@@ -121,7 +121,7 @@ impl History {
         let added: u64 = seconds.iter().map(CpuSecond::memory_bytes).sum();
         let bytes = ring.memory.bytes() + added;
         ring.cpu.extend(seconds.into_iter().map(Arc::new));
-        ring.memory.resize(bytes);
+        self.drop_oldest(&mut ring, bytes);
     }
 
     fn add(&self, window: &Window) {
@@ -135,16 +135,22 @@ impl History {
         let mut second = std::mem::take(&mut ring.current);
         second.windows.shrink_to_fit();
         second.slow = slow::SlowTraces::of(slowest);
-        let now_ns = second.end_ns;
-        let mut bytes = ring.memory.bytes() + second.memory_bytes();
+        let bytes = ring.memory.bytes() + second.memory_bytes();
         ring.ended.push_back(Arc::new(second));
+        self.drop_oldest(&mut ring, bytes);
+    }
+
+    /// Removes the seconds that are too old or too many, of `bytes` that all have.
+    fn drop_oldest(&self, ring: &mut Ring, mut bytes: u64) {
+        let now_ns = ring.ended.back().map_or(0, |second| second.end_ns);
         let is_surplus = |oldest: &Second, bytes: u64| {
             oldest.end_ns.saturating_add(self.kept_ns) <= now_ns || bytes > self.bytes_max
         };
         while let Some(oldest) = ring.ended.pop_front_if(|oldest| is_surplus(oldest, bytes)) {
             bytes -= oldest.memory_bytes();
         }
-        let first_ns = ring.ended.front().map_or(0, |second| second.end_ns - SECOND_NS);
+        let first_ns =
+            ring.ended.front().map_or(now_ns, |second| second.end_ns.saturating_sub(SECOND_NS));
         while let Some(oldest) = ring.cpu.pop_front_if(|oldest| oldest.end_ns() <= first_ns) {
             bytes -= oldest.memory_bytes();
         }

@@ -64,10 +64,18 @@ fn the_oldest_goes_after_its_time() {
     let history = History::new(10 * SECOND_NS, &MemoryBudget::new(1 << 30));
     for second in 1..100 {
         add_second(&history, second, &mut rng, &[]);
+        history.add_cpu(vec![cpu_second(second)]);
     }
     let kept = history.seconds_after(0, 1000);
     let first_ns = kept[0].windows().next().unwrap().start_ns;
     assert_eq!((first_ns, kept.len()), (90 * SECOND_NS, 10));
+    let cpu = history.cpu_after(0, 1000);
+    assert_eq!((cpu[0].start_ns, cpu.len()), (90 * SECOND_NS, 10));
+}
+
+fn cpu_second(second: u64) -> CpuSecond {
+    let start_ns = second * SECOND_NS;
+    CpuSecond { start_ns, length_ns: SECOND_NS, cpu_ns: vec![(1, 2), (3, 4)] }
 }
 
 #[test]
@@ -79,12 +87,15 @@ fn memory_is_bounded_and_counted() {
         for second in 1..3000 {
             let traces: Vec<Trace> = (0..28).map(|_| trace(second * SECOND_NS, &mut rng)).collect();
             add_second(&history, second, &mut rng, &traces);
+            history.add_cpu(vec![cpu_second(second)]);
             assert!(budget.used_bytes(Consumer::History) <= most_bytes);
         }
         // What goes makes room for no more than one second.
         assert!(budget.used_bytes(Consumer::History) > most_bytes - (64 << 10));
-        let counted: u64 =
-            history.seconds_after(0, 10_000).iter().map(|second| second.memory_bytes()).sum();
+        let windows = history.seconds_after(0, 10_000);
+        let cpu = history.cpu_after(0, 10_000);
+        let counted = windows.iter().map(|second| second.memory_bytes()).sum::<u64>()
+            + cpu.iter().map(|second| second.memory_bytes()).sum::<u64>();
         assert_eq!(counted, budget.used_bytes(Consumer::History));
         drop(history);
         assert_eq!(budget.used_bytes(Consumer::History), 0);
