@@ -31,7 +31,7 @@ const KEYS: u64 = 100_000;
 const REST_US: f64 = 50_000.0;
 const REST_WAIT_MAX_S: u64 = 60;
 /// Requests of a measurement, by operation: some seconds.
-const OPERATIONS: [(&str, u64); 3] = [("put", 60_000), ("get", 60_000), ("range", 2_000)];
+const OPERATIONS: [(&str, u64); 3] = [("put", 60_000), ("get", 60_000), ("range", 6_000)];
 
 pub(crate) fn command() -> Command {
     let nodes = Arg::new("nodes").long("nodes").value_name("N").default_value("1");
