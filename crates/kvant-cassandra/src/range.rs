@@ -153,7 +153,9 @@ impl Range {
                 row.value = Some(value);
                 row.ttl_s = ttl_s;
             }
-            _ => drop(self.take_first()),
+            _ => {
+                self.take_first();
+            }
         }
         Ok(())
     }
