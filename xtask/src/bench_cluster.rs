@@ -1,9 +1,14 @@
 //! `cargo xtask bench cluster`: Kvant's server on a cluster, beside the driver alone in a loop.
 //!
-//! Both do the same requests on the same nodes, one after the other, in rounds. The last processor
-//! of this machine is the programs', the others are the nodes', as if these were machines of their
-//! own: otherwise a rate says how much CPU time nodes, server and generator need together, which
-//! `--shared` shows.
+//! Both do the same requests on the same nodes, by turns: driver, server, server, driver in each
+//! round, so that what changes with time, as a node's caches and compiled code do, falls on both.
+//! The last processor of this machine is the programs', the others are the nodes', as if these were
+//! machines of their own: otherwise a rate says how much CPU time nodes, server and generator need
+//! together, which `--shared` shows.
+//!
+//! A rate is that of the nodes only while the programs' processor has time left: the generator of
+//! the server's load runs there, too, and the driver alone needs none. So each rate comes with what
+//! it needs of both.
 //!
 //! What the driver costs alone is subtracted from the CPU time of the server for each request, and
 //! the rest compared with a whole request of the engine `memory`, whose part beside HTTP is small,
@@ -15,13 +20,18 @@ use crate::server::Server;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use serde_json::Value;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command as Process, Stdio};
+use std::thread;
+use std::time::Duration;
 
 const NODE: &str = "127.0.0.1:9042";
 const KEYS: u64 = 100_000;
+/// Nodes that use less CPU time in a second, in microseconds, are at rest.
+const REST_US: f64 = 50_000.0;
+const REST_WAIT_MAX_S: u64 = 60;
 /// Requests of a measurement, by operation: some seconds.
-const OPERATIONS: [(&str, u64); 3] = [("put", 60_000), ("get", 60_000), ("range", 2_000)];
+const OPERATIONS: [(&str, u64); 3] = [("put", 60_000), ("get", 60_000), ("range", 6_000)];
 
 pub(crate) fn command() -> Command {
     let nodes = Arg::new("nodes").long("nodes").value_name("N").default_value("1");
@@ -45,9 +55,18 @@ pub(crate) fn command() -> Command {
 #[derive(Clone, Copy)]
 struct Figure {
     rate: f64,
+    /// CPU time of a request in the driver's program or in the server.
     cpu_us: f64,
-    /// CPU time of all nodes.
+    generator_us: f64,
+    /// In all nodes.
     nodes_us: f64,
+}
+
+/// Numbers of processors.
+#[derive(Clone, Copy)]
+struct Processors {
+    programs: usize,
+    nodes: usize,
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Verdict {
@@ -62,19 +81,23 @@ pub(crate) fn run(matches: &ArgMatches) -> Verdict {
     let operations: Vec<_> =
         OPERATIONS.into_iter().filter(|(name, _)| only.is_none_or(|only| only == name)).collect();
     cluster::with(nodes, false, || {
-        if !matches.get_flag("shared") {
-            part_processors(nodes)?;
-        }
+        let count = thread::available_parallelism().map_err(about("processors"))?.get();
+        let processors = if matches.get_flag("shared") {
+            Processors { programs: count, nodes: count }
+        } else {
+            part_processors(nodes, count)?
+        };
         let mut buckets = buckets.into_iter();
-        buckets.try_for_each(|buckets| measure(nodes, buckets, in_flight, rounds, &operations))
+        buckets.try_for_each(|buckets| {
+            measure(nodes, buckets, in_flight, rounds, &operations, processors)
+        })
     })?;
     Ok(true)
 }
 
 /// Leaves the last processor to this process and the programs that it starts, and the others to the
 /// nodes.
-fn part_processors(nodes: u8) -> Result<(), String> {
-    let count = std::thread::available_parallelism().map_err(about("processors"))?.get();
+fn part_processors(nodes: u8, count: usize) -> Result<Processors, String> {
     let last = count.checked_sub(2).ok_or("there is one processor: give --shared")? + 1;
     let pin = |pid: u32, processors: String| {
         let mut taskset = Process::new("taskset");
@@ -84,7 +107,8 @@ fn part_processors(nodes: u8) -> Result<(), String> {
     for number in 1..=nodes {
         pin(cluster::process_of(number)?, format!("0-{}", last - 1))?;
     }
-    pin(std::process::id(), last.to_string())
+    pin(std::process::id(), last.to_string())?;
+    Ok(Processors { programs: 1, nodes: last })
 }
 
 fn measure(
@@ -93,6 +117,7 @@ fn measure(
     in_flight: u64,
     rounds: u64,
     operations: &[(&'static str, u64)],
+    processors: Processors,
 ) -> Result<(), String> {
     let keyspace = format!("bench_{buckets}");
     let node_ids: Result<_, _> = (1..=nodes).map(cluster::process_of).collect();
@@ -117,35 +142,48 @@ fn measure(
         bench.fill(server)?;
     }
     println!("nodes {nodes}, buckets {buckets}, {in_flight} requests in flight, {KEYS} records");
-    println!("                                  CPU a request in us: of kvant   of nodes, with");
-    println!(
-        "            driver   kvant  ratio     driver  kvant    own memory  ratio  driver  kvant"
-    );
+    println!("                  a second   CPU a request in us          processors used, of 1");
+    println!("                             program  generator   nodes   programs  nodes");
     for &(operation, count) in operations {
-        let mut figures: [Vec<Figure>; 3] = Default::default();
+        bench.wait_for_rest()?;
+        let (mut driver, mut kvant, mut memory) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..rounds {
-            figures[0].push(bench.driver(operation, count)?);
-            let kvant = bench.server(&cluster_server, operation, count, None)?;
-            figures[1].push(kvant);
-            figures[2].push(bench.server(&memory_server, operation, count, Some(kvant.rate))?);
+            driver.push(bench.driver(operation, count)?);
+            for _ in 0..2 {
+                kvant.push(bench.server(&cluster_server, operation, count, None)?);
+            }
+            driver.push(bench.driver(operation, count)?);
+            let rate = median(&kvant).rate;
+            memory.push(bench.server(&memory_server, operation, count, Some(rate))?);
         }
-        let [driver, kvant, memory] = figures.map(median);
+        let [driver, kvant, memory] = [driver, kvant, memory].map(|figures| median(&figures));
+        for (name, figure) in [("driver", driver), ("kvant", kvant), ("memory", memory)] {
+            figure.print(operation, name, processors);
+        }
         let own_us = kvant.cpu_us - driver.cpu_us;
         println!(
-            "{operation:<8} {:>9.0} {:>7.0} {:>6.2} {:>10.1} {:>6.1} {own_us:>6.1} {:>6.1} {:>6.2} {:>7.1} {:>6.1}",
-            driver.rate,
-            kvant.rate,
+            "{operation:<8} ratio     {:>8.2}   own {own_us:.1} us, {:.2} of memory",
             kvant.rate / driver.rate,
-            driver.cpu_us,
-            kvant.cpu_us,
-            memory.cpu_us,
             own_us / memory.cpu_us,
-            driver.nodes_us,
-            kvant.nodes_us,
         );
     }
     cluster_server.stop()?;
     memory_server.stop()
+}
+
+impl Figure {
+    fn print(&self, operation: &str, name: &str, processors: Processors) {
+        let used = |us: f64, count: usize| self.rate * us / 1e6 / count as f64;
+        println!(
+            "{operation:<8} {name:<8} {:>9.0} {:>9.1} {:>10.1} {:>7.1} {:>10.2} {:>6.2}",
+            self.rate,
+            self.cpu_us,
+            self.generator_us,
+            self.nodes_us,
+            used(self.cpu_us + self.generator_us, processors.programs),
+            used(self.nodes_us, processors.nodes),
+        );
+    }
 }
 
 struct Bench {
@@ -176,7 +214,21 @@ impl Bench {
         let rate = requests / (figure("ns")? / 1e9);
         // A tenth more requests come first.
         let nodes_us = (self.nodes_us()? - begin_us) / requests / 1.1;
-        Ok(Figure { rate, cpu_us: figure("cpu_us")? / requests, nodes_us })
+        let cpu_us = figure("cpu_us")? / requests;
+        Ok(Figure { rate, cpu_us, generator_us: 0.0, nodes_us })
+    }
+
+    /// Waits until nothing goes on in the nodes: flushes, compactions, compilation.
+    fn wait_for_rest(&self) -> Result<(), String> {
+        for _ in 0..REST_WAIT_MAX_S {
+            let begin_us = self.nodes_us()?;
+            thread::sleep(Duration::from_secs(1));
+            if self.nodes_us()? - begin_us < REST_US {
+                return Ok(());
+            }
+        }
+        println!("the nodes have not come to rest in {REST_WAIT_MAX_S} s");
+        Ok(())
     }
 
     fn nodes_us(&self) -> Result<f64, String> {
@@ -193,23 +245,26 @@ impl Bench {
     ) -> Result<Figure, String> {
         self.load(server, operation, count / 10, rate)?;
         let (begin_us, nodes_begin_us) = (cpu_us(server.id())?, self.nodes_us()?);
-        let rate = self.load(server, operation, count, rate)?;
+        let result = self.load(server, operation, count, rate)?;
+        let figure = |name: &str| result[name].as_f64().ok_or(format!("no {name} in {result}"));
         let a_request = |us: f64| us / count as f64;
         Ok(Figure {
-            rate,
+            rate: figure("rate_achieved_per_s")?,
+            generator_us: a_request(figure("cpu_ns")? / 1e3),
             cpu_us: a_request(cpu_us(server.id())? - begin_us),
             nodes_us: a_request(self.nodes_us()? - nodes_begin_us),
         })
     }
 
-    /// `count` requests, in a closed loop unless there is a rate; returns the rate.
+    /// `count` requests, in a closed loop unless there is a rate; returns what the generator has
+    /// measured.
     fn load(
         &self,
         server: &Server,
         operation: &str,
         count: u64,
         rate: Option<f64>,
-    ) -> Result<f64, String> {
+    ) -> Result<Value, String> {
         let result = server.work.join("load.json");
         let mut load = Process::new(self.dir.join("kvant"));
         let planned = format!("{:.0}", rate.unwrap_or(0.0));
@@ -223,19 +278,14 @@ impl Bench {
         };
         load.arg("--json").arg(&result).arg(format!("http://{}", server.address));
         process::run(load.stdout(Stdio::null()).stderr(Stdio::null()))?;
-        achieved(&result)
+        let text = process::read(&result)?;
+        let mut result: Value = serde_json::from_str(&text).map_err(about(result.display()))?;
+        Ok(result["phases"][0].take())
     }
 }
 
-fn achieved(path: &Path) -> Result<f64, String> {
-    let result: Value =
-        serde_json::from_str(&process::read(path)?).map_err(about(path.display()))?;
-    let rate = result["phases"][0]["rate_achieved_per_s"].as_f64();
-    rate.ok_or(format!("{}: no rate", path.display()))
-}
-
 /// The medians of rates and of CPU times.
-fn median(figures: Vec<Figure>) -> Figure {
+fn median(figures: &[Figure]) -> Figure {
     let middle = |of: fn(&Figure) -> f64| {
         let mut values: Vec<f64> = figures.iter().map(of).collect();
         values.sort_by(f64::total_cmp);
@@ -244,6 +294,7 @@ fn median(figures: Vec<Figure>) -> Figure {
     Figure {
         rate: middle(|figure| figure.rate),
         cpu_us: middle(|figure| figure.cpu_us),
+        generator_us: middle(|figure| figure.generator_us),
         nodes_us: middle(|figure| figure.nodes_us),
     }
 }

@@ -2,19 +2,22 @@
 //! against (`cargo xtask bench cluster`).
 //!
 //! Keys, statements, consistency and the number of requests in flight are those of the server under
-//! `kvant load`. A range of N records reads the first page of each bucket, 32 at a time, and sorts
-//! the rows.
+//! `kvant load`, and so are the pages of a range of N records: of each bucket, 32 at a time, as
+//! many rows as such a range needs nearly always, and another page of a bucket that had too few.
+//! The rows are sorted.
 //!
 //! Arguments: NODE KEYSPACE OPERATION IN-FLIGHT COUNT KEYS, the operation one of `put`, `get` and
 //! `range`. Prints one JSON object: requests, nanoseconds, and CPU time in microseconds.
 #![allow(clippy::print_stdout, reason = "the result is printed")]
 
-use futures::{StreamExt, stream};
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt, stream};
 use scylla::client::execution_profile::ExecutionProfile;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
 use scylla::statement::Consistency;
 use scylla::statement::prepared::PreparedStatement;
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -103,6 +106,7 @@ impl Bench {
             })
             .await?;
         statement.set_is_idempotent(true);
+        statement.set_use_cached_result_metadata(true);
         statement.set_consistency(Consistency::Quorum);
         Ok(Bench {
             session,
@@ -128,29 +132,60 @@ impl Bench {
                 let bucket = i32::try_from(XxHash3_64::oneshot(&key) % self.bucket_count)?;
                 let result = self.session.execute_unpaged(&self.statement, (bucket, key)).await?;
                 let rows = result.into_rows_result()?;
-                rows.maybe_first_row::<(Vec<u8>,)>()?.ok_or("a key is missing")?;
+                rows.maybe_first_row::<(Bytes,)>()?.ok_or("a key is missing")?;
             }
-            _ => self.range(key).await?,
+            _ => self.range(key.into()).await?,
         }
         Ok(())
     }
 
-    async fn range(&self, start: Vec<u8>) -> Outcome<()> {
-        let buckets = usize::try_from(self.bucket_count)?;
-        let limit = i32::try_from((RANGE_RECORDS * 3 / 2).div_ceil(buckets).clamp(1, 31) + 1)?;
-        let pages = (0..i32::try_from(buckets)?).map(|bucket| {
-            self.session.execute_unpaged(&self.statement, (bucket, start.clone(), limit))
-        });
-        let mut pages = stream::iter(pages).buffer_unordered(PAGES_AT_ONCE);
-        let mut records = Vec::new();
-        while let Some(page) = pages.next().await {
-            for row in page?.into_rows_result()?.rows::<(Vec<u8>, Vec<u8>)>()? {
-                records.push(row?);
+    async fn range(&self, start: Bytes) -> Outcome<()> {
+        let mut wanted: Vec<_> =
+            (0..self.bucket_count).map(|bucket| (bucket, start.clone())).collect();
+        let (mut records, mut open, mut complete_count) = (Vec::new(), BTreeMap::new(), 0);
+        while complete_count < RANGE_RECORDS && !wanted.is_empty() {
+            let limit = self.page_rows(RANGE_RECORDS - complete_count);
+            let pages = wanted.drain(..).map(|(bucket, from)| self.page(bucket, from, limit));
+            let pages = stream::iter(pages).buffer_unordered(PAGES_AT_ONCE);
+            let pages: Vec<_> = pages.try_collect().await?;
+            for (bucket, page) in pages {
+                // Without a last key the bucket has no more.
+                let last = page.last().filter(|_| page.len() == limit);
+                open.insert(bucket, last.map(|(key, _)| key.clone()));
+                records.extend(page);
+            }
+            records.sort_unstable();
+            // Records behind the end of a page may have others before them.
+            let ends = open.iter().filter_map(|(bucket, end)| Some((end.as_ref()?, *bucket)));
+            let least = ends.min();
+            complete_count = least
+                .map_or(records.len(), |(end, _)| records.partition_point(|(key, _)| key <= end));
+            if let Some((end, bucket)) = least {
+                wanted.push((bucket, [&end[..], b"\0"].concat().into()));
             }
         }
-        records.sort();
         records.truncate(RANGE_RECORDS);
         Ok(())
+    }
+
+    async fn page(
+        &self,
+        bucket: u64,
+        from: Bytes,
+        limit: usize,
+    ) -> Outcome<(u64, Vec<(Bytes, Bytes)>)> {
+        let values = (i32::try_from(bucket)?, from, i32::try_from(limit)?);
+        let result = self.session.execute_unpaged(&self.statement, values).await?;
+        let rows = result.into_rows_result()?;
+        let rows: Result<_, _> = rows.rows::<(Bytes, Bytes)>()?.collect();
+        Ok((bucket, rows?))
+    }
+
+    /// As ranges of Kvant: the mean, two and a half standard deviations, and one.
+    fn page_rows(&self, count: usize) -> usize {
+        let mean = count as f64 / self.bucket_count as f64;
+        let deviation = (mean * (1.0 - 1.0 / self.bucket_count as f64)).sqrt();
+        count.min((mean + 2.5 * deviation).ceil() as usize + 1)
     }
 }
 

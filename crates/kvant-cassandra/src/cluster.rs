@@ -13,7 +13,7 @@ use crate::traces::Trace;
 use bytes::Bytes;
 use kvant_base::log::{Level, Log};
 use kvant_base::{Error, ErrorKind, Result};
-use kvant_env::Clock;
+use kvant_env::{Clock, host};
 use serde::Serialize;
 use std::future::Future;
 use std::pin::Pin;
@@ -89,7 +89,7 @@ impl Cluster {
             Error::new(ErrorKind::Io, format!("no runtime for the cluster's connections: {error}"))
         };
         let runtime = Builder::new_multi_thread()
-            .worker_threads(1)
+            .worker_threads((host::cpu_count() / 2).max(1))
             .thread_name("cluster")
             .enable_all()
             .build()
@@ -142,7 +142,7 @@ impl Cluster {
             let execution = statements.execution(Kind::Read, ask.is_traced);
             let values = (shared.bucket_of(&key), key);
             let (result, course) = shared.execute(&statements.select, values, execution).await;
-            (result.and_then(value_in).map(|value| value.map(Bytes::from)), course)
+            (result.and_then(value_in), course)
         })
     }
 

@@ -12,6 +12,7 @@
 //! - `traces`: the cluster's own traces.
 //! - `session`: what requests share: statements, time stamps.
 //! - `cluster`: the engine: reads and writes of single records.
+//! - `pages`: pages of buckets, fetched together for a range.
 //! - `range`: records in key order, merged from all buckets.
 //! - `loader`: many records at once: copies from other engines.
 //! - `errors`: errors of the driver by what the caller must do.
@@ -19,8 +20,8 @@
 //! The driver is `scylla`, which speaks to both. `docs/cluster.md` says what the engine can do and
 //! what it cannot.
 //!
-//! Threads: the driver's connections belong to a runtime of this crate. Requests are awaited on the
-//! threads of the callers.
+//! Threads: the driver's connections belong to a runtime of this crate, and so do the pages of
+//! ranges. Requests for single records are awaited on the threads of the callers.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 #![cfg_attr(not(test), deny(clippy::unused_result_ok, clippy::unwrap_used))]
 
@@ -33,6 +34,7 @@ mod figures;
 mod gate;
 mod loader;
 mod options;
+mod pages;
 mod range;
 mod routing;
 mod schema;

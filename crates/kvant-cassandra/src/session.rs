@@ -14,6 +14,7 @@ use crate::options::Options;
 use crate::schema::{self, Schema};
 use crate::second_reads::SecondReads;
 use crate::traces::Traces;
+use bytes::Bytes;
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::Clock;
 use scylla::client::session::Session;
@@ -22,9 +23,10 @@ use scylla::observability::history::HistoryListener;
 use scylla::policies::speculative_execution::SpeculativeExecutionPolicy;
 use scylla::response::query_result::QueryResult;
 use scylla::serialize::row::SerializeRow;
+use scylla::statement::bound::BoundStatement;
 use scylla::statement::prepared::PreparedStatement;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::OwnedSemaphorePermit;
@@ -53,10 +55,12 @@ pub(crate) struct Shared {
     timeout: Duration,
     clock: Arc<dyn Clock>,
     last_stamp_us: AtomicI64,
+    /// The longest record that ranges have met lately; 0: none.
+    row_bytes: AtomicUsize,
 }
 
 /// A value, and the seconds that it has left; `None`: it never expires.
-pub(crate) type Lasting = (Vec<u8>, Option<i32>);
+pub(crate) type Lasting = (Bytes, Option<i32>);
 
 #[derive(Clone)]
 pub(crate) struct Statements {
@@ -99,6 +103,8 @@ impl Shared {
             })?;
             // A time stamp goes with each write: repeating one changes nothing.
             statement.set_is_idempotent(true);
+            // Answers need not describe columns, whose names and types never change.
+            statement.set_use_cached_result_metadata(true);
             statement.set_consistency(default_acks.consistency);
             Ok(statement)
         };
@@ -157,6 +163,7 @@ impl Shared {
             timeout: options.timeout,
             clock: Arc::clone(clock),
             last_stamp_us: AtomicI64::new(0),
+            row_bytes: AtomicUsize::new(0),
         })
     }
 
@@ -173,13 +180,23 @@ impl Shared {
         values: impl SerializeRow,
         execution: Execution,
     ) -> (Result<QueryResult>, Course) {
+        match bound(statement, &values) {
+            Ok(mut request) => self.execute_bound(&mut request, execution).await,
+            Err(error) => (Err(error), Course::default()),
+        }
+    }
+
+    async fn execute_bound(
+        self: &Arc<Shared>,
+        request: &mut BoundStatement,
+        execution: Execution,
+    ) -> (Result<QueryResult>, Course) {
         let attempts =
             Attempts::new(&self.figures, &self.second_reads, execution.kind, execution.is_quorum);
         let slot = if execution.is_traced { self.traces.slot() } else { None };
-        let mut statement = statement.clone();
-        statement.set_history_listener(Arc::clone(&attempts) as Arc<dyn HistoryListener>);
-        statement.set_tracing(slot.is_some());
-        let result = self.session.execute_unpaged(&statement, values).await;
+        request.set_history_listener(Arc::clone(&attempts) as Arc<dyn HistoryListener>);
+        request.set_tracing(slot.is_some());
+        let result = self.session.execute_bound_unpaged(request).await;
         let mut course = attempts.course();
         if let (Some(slot), Ok(done)) = (slot, &result) {
             course.trace_id = done.tracing_id().map(|id| id.as_u128());
@@ -190,16 +207,15 @@ impl Shared {
 
     /// As [`Shared::execute`], for records of a range that has begun: its client has half of a
     /// response, so it waits for room instead of being refused.
-    pub(crate) async fn execute_begun(
+    async fn execute_begun(
         self: &Arc<Shared>,
-        statement: &PreparedStatement,
-        values: impl SerializeRow + Clone,
+        mut request: BoundStatement,
         execution: Execution,
     ) -> Result<QueryResult> {
         let waited = time::timeout(self.timeout, async {
             loop {
                 let room = self.figures.room.notified();
-                let (result, _) = self.execute(statement, values.clone(), execution).await;
+                let (result, _) = self.execute_bound(&mut request, execution).await;
                 match result {
                     Err(error) if error.kind() == ErrorKind::Overloaded => room.await,
                     result => return result,
@@ -243,23 +259,39 @@ impl Shared {
         key: &[u8],
     ) -> Result<Option<Lasting>> {
         let execution = self.statements(None)?.execution(Kind::Read, false);
-        let rows = self.execute_begun(&self.select_ttl, (bucket, key), execution).await?;
+        let request = bound(&self.select_ttl, &(bucket, key))?;
+        let rows = self.execute_begun(request, execution).await?;
         let rows = rows.into_rows_result().map_err(unreadable)?;
         rows.maybe_first_row::<Lasting>().map_err(unreadable)
     }
 
-    /// A page of a range; the first one of a range may be refused.
+    /// A page of a range; the first ones of a range may be refused.
     pub(crate) async fn rows(
         self: &Arc<Shared>,
-        statement: &PreparedStatement,
-        values: impl SerializeRow + Clone,
+        mut request: BoundStatement,
         is_first: bool,
     ) -> Result<QueryResult> {
         let execution = Execution { kind: Kind::Page, is_quorum: false, is_traced: false };
         match is_first {
-            true => self.execute(statement, values, execution).await.0,
-            false => self.execute_begun(statement, values, execution).await,
+            true => self.execute_bound(&mut request, execution).await.0,
+            false => self.execute_begun(request, execution).await,
         }
+    }
+
+    /// Where the connections are.
+    pub(crate) fn runtime(&self) -> &Handle {
+        &self.runtime
+    }
+
+    /// The longest record that ranges have met lately; 0: none.
+    pub(crate) fn row_bytes(&self) -> usize {
+        self.row_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_row_bytes(&self, bytes: usize) {
+        let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+        let next = |before: usize| Some(bytes.max(before - before / 16));
+        self.row_bytes.fetch_update(set, fetch, next).unwrap_or(bytes);
     }
 
     /// The hash must never change: it says where a record is.
@@ -278,10 +310,19 @@ impl Shared {
     }
 }
 
+/// A request that is ready to be sent, any number of times.
+pub(crate) fn bound(
+    statement: &PreparedStatement,
+    values: &impl SerializeRow,
+) -> Result<BoundStatement> {
+    let request = statement.clone().bind(values);
+    request.map_err(|error| Error::new(ErrorKind::Io, format!("values cannot be sent: {error}")))
+}
+
 /// The value in the answer to a read of one record.
-pub(crate) fn value_in(result: QueryResult) -> Result<Option<Vec<u8>>> {
+pub(crate) fn value_in(result: QueryResult) -> Result<Option<Bytes>> {
     let rows = result.into_rows_result().map_err(unreadable)?;
-    let row = rows.maybe_first_row::<(Vec<u8>,)>().map_err(unreadable)?;
+    let row = rows.maybe_first_row::<(Bytes,)>().map_err(unreadable)?;
     Ok(row.map(|(value,)| value))
 }
 

@@ -9,15 +9,29 @@ use std::collections::BTreeMap;
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 async fn read(cluster: &Cluster, start: &[u8], end: Option<&[u8]>, limit: u64) -> Vec<Vec<u8>> {
+    read_held(cluster, start, end, limit).await.0
+}
+
+/// The records, and the most bytes that the range has held.
+async fn read_held(
+    cluster: &Cluster,
+    start: &[u8],
+    end: Option<&[u8]>,
+    limit: u64,
+) -> (Vec<Vec<u8>>, usize) {
     let mut range = cluster.range(start, end, limit);
-    let mut found = Vec::new();
+    let (mut found, mut held_bytes) = (Vec::new(), 0);
     loop {
         range.fetch().await.unwrap();
+        held_bytes = held_bytes.max(range.held_bytes());
         while let Some((key, value)) = range.take_next() {
             found.push([key, b"=", value].concat());
         }
         if !range.must_fetch() {
-            return found;
+            if limit == u64::MAX {
+                assert_eq!(range.held_bytes(), 0);
+            }
+            return (found, held_bytes);
         }
     }
 }
@@ -79,22 +93,45 @@ fn ranges_have_the_records_of_a_sorted_map() {
     });
 }
 
+async fn put(cluster: &Cluster, map: &mut Map, key: Vec<u8>, value: Vec<u8>) {
+    cluster.put(&key, Bytes::from(value.clone()), None, Ask::default()).await.0.unwrap();
+    map.insert(key, value);
+}
+
 #[test]
 #[ignore = "needs a node: cargo xtask cluster-check"]
 fn a_range_of_values_that_do_not_fit_into_its_memory_is_whole() {
+    const VALUE_BYTES: usize = 1 << 20;
+    const HELD_BYTES_MAX: usize = 32 << 20;
     let cluster = open(&node::options()).unwrap();
     let mut map = Map::new();
     wait(async {
-        for number in 0..60_u8 {
-            let value = vec![number; 1 << 20];
-            cluster
-                .put(&[number], Bytes::from(value.clone()), None, Ask::default())
-                .await
-                .0
-                .unwrap();
-            map.insert(vec![number], value);
+        for number in 0..120_u8 {
+            put(&cluster, &mut map, vec![number], vec![number; VALUE_BYTES]).await;
         }
-        let found = read(&cluster, b"\0", None, u64::MAX).await;
-        assert!(found == expected(&map, b"\0", None, u64::MAX), "{} records", found.len());
+        // No range has met a record before the first of these.
+        for limit in [u64::MAX, 100, u64::MAX] {
+            let (found, held_bytes) = read_held(&cluster, b"\0", None, limit).await;
+            assert!(found == expected(&map, b"\0", None, limit), "{} records", found.len());
+            assert!(held_bytes <= HELD_BYTES_MAX + VALUE_BYTES, "{held_bytes} bytes");
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs a node: cargo xtask cluster-check"]
+fn a_range_over_short_and_long_values_is_whole() {
+    let cluster = open(&node::options()).unwrap();
+    let mut map = Map::new();
+    wait(async {
+        for number in 0..900_u32 {
+            let key = format!("{number:04}").into_bytes();
+            let len = if (300..330).contains(&number) { 1 << 19 } else { 20 };
+            put(&cluster, &mut map, key, vec![b'v'; len]).await;
+        }
+        for limit in [u64::MAX, 310, 500] {
+            let found = read(&cluster, b"\0", None, limit).await;
+            assert!(found == expected(&map, b"\0", None, limit), "{} records", found.len());
+        }
     });
 }

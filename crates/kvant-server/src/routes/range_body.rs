@@ -1,8 +1,8 @@
 //! The body of a range response: records read piece by piece, as fast as the reader takes them.
 //!
 //! Invariants:
-//! 1. At most one piece is held, whatever the length of the range: the next is read when the kernel
-//!    has taken the last.
+//! 1. At most one piece is held, whatever the length of the range, beside what the engine has
+//!    fetched from other machines: the next is read when the kernel has taken the last.
 //! 2. Before each piece other connections of the selector have their turn.
 //! 3. The socket is corked only between two frames of one piece.
 //! 4. After an error no further byte is produced: hyper breaks the body off without its last chunk
@@ -23,8 +23,8 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-/// What a range counts for in the memory budget before it meets a longer record: a piece, and as
-/// much on its way to the kernel.
+/// What a range counts for in the memory budget before it holds more: a piece, and as much on its
+/// way to the kernel.
 pub(super) const RANGE_BYTES: u64 = 2 * PIECE_BYTES as u64;
 
 pub(super) struct RangeBody {
@@ -119,7 +119,7 @@ impl RangeBody {
 
     fn take(&mut self, reader: Box<RangeReader>) {
         self.has_yielded = false;
-        self.memory.resize(RANGE_BYTES.max(reader.piece_bytes_held()));
+        self.memory.resize(RANGE_BYTES.max(reader.held_bytes()));
         self.state = State::Here(reader);
     }
 

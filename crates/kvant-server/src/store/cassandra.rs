@@ -205,6 +205,10 @@ impl Records for Range {
         Range::must_fetch(self)
     }
 
+    fn held_bytes(&self) -> usize {
+        Range::held_bytes(self)
+    }
+
     fn fetch(&mut self) -> Pending<'_, Result<()>> {
         Box::pin(Range::fetch(self))
     }

@@ -206,6 +206,11 @@ pub trait Records: Send {
         false
     }
 
+    /// Bytes of records that were fetched and not read.
+    fn held_bytes(&self) -> usize {
+        0
+    }
+
     /// Fetches the next records.
     fn fetch(&mut self) -> Pending<'_, Result<()>> {
         Box::pin(future::ready(Ok(())))

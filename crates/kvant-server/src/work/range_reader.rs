@@ -1,7 +1,7 @@
 //! Reads a range piece by piece, on a selector or a worker.
 //!
 //! Invariant: at most one piece ([`PIECE_BYTES`], or one record where that is longer) is held,
-//! whatever the length of the range.
+//! whatever the length of the range, and what the engine has fetched from other machines.
 //!
 //! In the plain format each record is a frame, which hyper sends as a chunk; in the others each
 //! piece is.
@@ -150,8 +150,13 @@ impl RangeReader {
         self.read_count
     }
 
-    pub(crate) fn piece_bytes_held(&self) -> u64 {
-        self.piece_bytes_held as u64
+    /// Memory of the piece, and of records that were fetched for later ones.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        let fetched_bytes = match &self.records {
+            Source::Requested { .. } => 0,
+            Source::Open(records) => records.held_bytes(),
+        };
+        (self.piece_bytes_held + fetched_bytes) as u64
     }
 }
 
