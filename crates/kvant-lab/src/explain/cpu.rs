@@ -1,4 +1,4 @@
-//! What the server used CPU time for while requests were slow, beside what it used it for otherwise.
+//! What the server used CPU time for while requests were slow, and otherwise.
 //!
 //! It is no share of an excess: that work was done meanwhile is no evidence that requests waited
 //! for it. It says what a queue was behind.

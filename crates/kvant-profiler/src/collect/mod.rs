@@ -23,7 +23,6 @@ mod alloc;
 pub mod anchor;
 #[expect(unsafe_code, reason = "registers have no safe interface")]
 mod arch;
-mod background;
 mod chance;
 #[expect(unsafe_code, reason = "CPU clocks of other threads have no safe interface")]
 pub mod clock;
@@ -58,7 +57,6 @@ mod wait;
 mod walk;
 
 pub use alloc::Allocator;
-pub use background::Background;
 pub use handler::interrupt_threads;
 pub use options::{CpuOptions, Engine, Options};
-pub use profiler::{Profiler, StartError};
+pub use profiler::{Background, Profiler, StartError};

@@ -1,16 +1,22 @@
 //! Starting and stopping a session.
+//!
+//! A process runs one at a time. One that runs in the background, when nobody asks for another one,
+//! ends when [`Profiler::start`] is called: a server that always samples a little can be recorded
+//! at any time.
+//!
+//! Threads: any. A lock is held while sessions in the background start, and end for another.
 
-use super::background;
 use super::options::Options;
 use super::session::Drain;
 use crate::recording::Recording;
 use kvant_base::Events;
+use kvant_base::lock::{NamedGuard, NamedMutex};
 use kvant_env::{Env, TaskHandle};
 use std::error::Error;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Why a session did not start.
 #[derive(Debug)]
@@ -50,12 +56,12 @@ impl Profiler {
         env: &Env,
         events: Option<Arc<Events>>,
     ) -> Result<Profiler, StartError> {
-        let _none_starts_meanwhile = background::give_way();
+        let _none_starts_meanwhile = give_way();
         Profiler::begin(options, env, events)
     }
 
     /// Starts to sample.
-    pub(super) fn begin(
+    fn begin(
         options: Options,
         env: &Env,
         events: Option<Arc<Events>>,
@@ -96,4 +102,65 @@ impl Drop for Profiler {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// Gets the recording, which is without spans and symbols.
+type OnEnd = Box<dyn FnOnce(Recording) + Send>;
+
+/// A background session. It ends when it is dropped, or when another session starts.
+#[must_use = "the session ends when this is dropped"]
+pub struct Background {
+    number: u64,
+}
+
+/// The session of this process.
+struct Running {
+    number: u64,
+    profiler: Profiler,
+    on_end: OnEnd,
+}
+
+static RUNNING: NamedMutex<Option<Running>> = NamedMutex::new("background profile", None);
+static STARTED_COUNT: AtomicU64 = AtomicU64::new(0);
+
+impl Background {
+    /// Starts a session. `on_end` gets its recording, on the thread that ends it.
+    ///
+    /// # Errors
+    /// As [`Profiler::start`], also if a background session runs.
+    pub fn start(
+        options: Options,
+        env: &Env,
+        on_end: impl FnOnce(Recording) + Send + 'static,
+    ) -> Result<Background, StartError> {
+        let mut running = RUNNING.lock();
+        if running.is_some() {
+            return Err(StartError::AlreadyRunning);
+        }
+        let profiler = Profiler::begin(options, env, None)?;
+        let number = STARTED_COUNT.fetch_add(1, Ordering::Relaxed);
+        *running = Some(Running { number, profiler, on_end: Box::new(on_end) });
+        Ok(Background { number })
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        // Held until the session has ended: one that is asked for meanwhile waits for that.
+        let mut running = RUNNING.lock();
+        running.take_if(|running| running.number == self.number).into_iter().for_each(Running::end);
+    }
+}
+
+impl Running {
+    fn end(self) {
+        (self.on_end)(self.profiler.stop());
+    }
+}
+
+/// Ends the background session, if there is one. None starts until the result is dropped.
+fn give_way() -> NamedGuard<'static, Option<Running>> {
+    let mut running = RUNNING.lock();
+    running.take().into_iter().for_each(Running::end);
+    running
 }

@@ -71,7 +71,6 @@ pub(crate) struct Second {
 
 /// CPU time of a second, or of a part of one.
 #[derive(Debug, PartialEq)]
-#[cfg_attr(not(feature = "profiler"), expect(dead_code, reason = "nothing samples"))]
 pub(crate) struct CpuSecond {
     pub(crate) start_ns: u64,
     pub(crate) length_ns: u64,

@@ -1,7 +1,7 @@
 //! CPU time by what it was used for, always sampled: the profiler in the background, at a low rate.
 //!
-//! A session lasts for five seconds and is summed up by tag and second: stacks are for recordings on
-//! request, to which it gives way. Its seconds are in the history when it has ended.
+//! A session lasts for five seconds and is summed up by tag and second: stacks are for recordings
+//! on request, to which it gives way. Its seconds are in the history when it has ended.
 //!
 //! Threads: a task of its own. Whoever ends the session adds to the history.
 
