@@ -23,6 +23,7 @@ mod readme;
 mod server;
 mod tidy;
 mod torture;
+mod what_if;
 
 use clap::{ArgMatches, Command};
 use process::Verdict;
@@ -42,6 +43,7 @@ const CHORES: &[Chore] = &[
     (lab_check::command, lab_check::run),
     (lab_figures::command, lab_figures::run),
     (lab_theory::command, lab_theory::run),
+    (what_if::command, what_if::run),
     (cluster::command, cluster::run),
     (cluster_check::command, cluster_check::run),
     (leveldb_check::command, leveldb_check::run),

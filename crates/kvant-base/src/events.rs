@@ -31,6 +31,8 @@ crate::named_enum! {
         Release = "release",
         /// Flushes and compactions rest, as an operator wanted.
         Pause = "pause",
+        /// Stages of the server's work are slowed down, as an operator wanted.
+        WhatIf = "what_if",
     }
 }
 

@@ -11,6 +11,7 @@
 //! - [`budget`]: the memory budget and its use by consumer.
 //! - [`lock`]: named mutexes and condition variables without poisoning.
 //! - [`events`]: a ring of recent flushes, compactions, stalls, slow fsyncs and overload.
+//! - [`dilation`]: slows stages down for a time, to learn what faster ones would bring.
 //! - [`tag`]: the calling thread's current activity, for profiles.
 //! - [`wait`]: named waits, for profiles.
 //! - [`log`]: the logging interface: named events with fields.
@@ -19,6 +20,7 @@
 
 pub mod budget;
 pub mod checksum;
+pub mod dilation;
 pub mod duration;
 pub mod error;
 pub mod events;

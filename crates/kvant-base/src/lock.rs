@@ -13,6 +13,7 @@
 //!
 //! Threads: any.
 
+use crate::tag::{self, Resting};
 use crate::wait::{self, WaitKind, Waiting};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -205,8 +206,9 @@ impl NamedCondvar {
         NamedGuard { holding: Holding(waiters), inner }
     }
 
-    fn begin(&self) -> Option<Waiting> {
-        self.waits.map(|(kind, name)| wait::begin(kind, name))
+    /// Another thread ends the wait, also if that one waits for the disk.
+    fn begin(&self) -> (Option<Waiting>, Resting) {
+        (self.waits.map(|(kind, name)| wait::begin(kind, name)), tag::rest())
     }
 
     /// Wakes one waiter.

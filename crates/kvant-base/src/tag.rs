@@ -7,8 +7,13 @@
 //! 2. [`Entered`] restores the previous tag, so activities nest (a commit within a request). It
 //!    must not be held across an `await`, because other work then runs on the thread.
 //!
+//! 3. While an experiment slows stages down ([`crate::dilation`]), each change of a tag ends a
+//!    stretch of its stage. What a stage has done must not be told to others before it ends.
+//!
 //! Threads: each has its own tag.
 
+use crate::dilation;
+use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::marker::PhantomData;
 
@@ -49,7 +54,10 @@ crate::named_enum! {
 
 crate::named_enum! {
     /// The stage of an activity.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    #[derive(
+        Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    )]
+    #[serde(rename_all = "lowercase")]
     #[repr(u8)]
     pub enum Stage {
         /// Not set.
@@ -115,10 +123,59 @@ impl Tag {
 /// Without the profiler nothing reads tags, and they compile to nothing.
 const IS_RECORDED: bool = cfg!(feature = "profiler");
 
+/// A stretch of a thread without an activity that is longer was rest: a selector's own work between
+/// two requests takes microseconds, while some threads wait without naming it.
+const UNNAMED_NS_MAX: u64 = 10_000_000;
+/// The same with an activity: more than any sync of a disk in use takes.
+const NAMED_NS_MAX: u64 = 1_000_000_000;
+
+const _: () = assert!(Stage::ALL.len() == dilation::STAGE_COUNT);
+
 /// Sets the calling thread's tag and returns the previous one.
 #[inline]
 fn replace(code: u16) -> u16 {
-    if IS_RECORDED { CURRENT.replace(code) } else { 0 }
+    if !IS_RECORDED {
+        return 0;
+    }
+    if dilation::is_on() {
+        end_stretch();
+    }
+    CURRENT.replace(code)
+}
+
+/// Ends the calling thread's stretch of the current stage, in an experiment that slows stages down.
+/// The load generator and the profiler are no part of what is slowed down.
+#[cold]
+fn end_stretch() {
+    let Tag { activity, stage } = Tag::of_code(CURRENT.get());
+    match activity {
+        Activity::Load | Activity::Profiler => dilation::restart(),
+        Activity::None => dilation::end_stretch(stage as usize, UNNAMED_NS_MAX),
+        _ => dilation::end_stretch(stage as usize, NAMED_NS_MAX),
+    }
+}
+
+/// Rest of the calling thread, until dropped: in an experiment that slows stages down it is not
+/// part of a stage.
+#[must_use = "the rest ends when this is dropped"]
+pub struct Resting(());
+
+/// Begins a rest, or a wait for what another thread does.
+#[inline]
+pub fn rest() -> Resting {
+    if dilation::is_on() {
+        end_stretch();
+    }
+    Resting(())
+}
+
+impl Drop for Resting {
+    #[inline]
+    fn drop(&mut self) {
+        if dilation::is_on() {
+            dilation::restart();
+        }
+    }
 }
 
 /// Sets the thread's activity until the result is dropped.

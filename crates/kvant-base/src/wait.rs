@@ -1,14 +1,18 @@
 //! Named waits: locks, condition variables, queues and slow system calls report their duration to a
 //! profiler.
 //!
-//! Without a listening profiler [`begin`] is one load and a branch, and it is only called on paths
+//! Without a listening profiler [`begin`] is two loads and branches, and it is only called on paths
 //! that block anyway.
+//!
+//! In an experiment that slows stages down, a wait is rest ([`tag::rest`]), except for the disk:
+//! that is the work of the stage.
 //!
 //! Kinds are never merged. An idle worker and a thread that waits for a lock are both asleep, but
 //! only the second is a problem.
 //!
 //! Threads: any. The listener runs on the waiting thread.
 
+use crate::tag::{self, Resting};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -71,7 +75,9 @@ pub fn listener() -> Option<&'static dyn WaitListener> {
 /// Begins a wait that ends when the result is dropped.
 #[inline]
 pub fn begin(kind: WaitKind, name: &'static str) -> Waiting {
-    Waiting { kind, name, start_ns: listener().map(|listener| listener.on_wait_start(kind)) }
+    let resting = (kind != WaitKind::Io).then(tag::rest);
+    let start_ns = listener().map(|listener| listener.on_wait_start(kind));
+    Waiting { kind, name, start_ns, _resting: resting }
 }
 
 /// A wait of the calling thread. A task may hold a [`WaitKind::Backpressure`] wait across an
@@ -82,6 +88,7 @@ pub struct Waiting {
     name: &'static str,
     /// `None` if wait events were off at the start.
     start_ns: Option<u64>,
+    _resting: Option<Resting>,
 }
 
 impl Waiting {

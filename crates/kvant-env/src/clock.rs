@@ -23,10 +23,15 @@ impl SystemClock {
     }
 }
 
+/// Nanoseconds of [`SystemClock`], for what calls a plain function.
+pub fn system_ns() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+}
+
 impl Clock for SystemClock {
     fn monotonic_ns(&self) -> u64 {
-        let time = clock_gettime(ClockId::Monotonic);
-        time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+        system_ns()
     }
 
     fn wall_ms(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! The report as Markdown, in the manner of a written report: figures, tables, findings, and a
 //! place for the author's own words, which a rebuild keeps.
 
-use crate::model::{Figures, Maximum, Measured, Report, Text, finding_text};
+use crate::model::{Figures, GainFigure, Maximum, Measured, Report, Text, finding_text};
 use crate::report::Language;
 use kvant_load::units::format_time_ns;
 use std::fmt::Write;
@@ -34,6 +34,7 @@ pub fn markdown(report: &Report, language: Language, old: Option<&str>) -> Strin
     );
     page.sides(report);
     page.interventions(report);
+    page.what_if(report);
     page.maxima(report);
     page.figures(report);
     page.comparisons(report);
@@ -301,6 +302,44 @@ impl Page {
         );
         for (suspect, count, problem) in &found.failures {
             self.line(&format!("\n{suspect} ({count}): {problem}"));
+        }
+    }
+
+    fn what_if(&mut self, report: &Report) {
+        let Some(found) = &report.what_if else { return };
+        self.heading("What if", "Что, если");
+        let language = self.language;
+        let facts = choose(language, "Blocks and seed of the order", "Блоки и зерно порядка");
+        self.line(&format!("{facts}: {}, {}.\n", found.block_count, found.seed));
+        let percents: Vec<String> =
+            found.facts.percents.iter().map(|percent| format!("-{percent} %")).collect();
+        let mut heads = vec![
+            ("case", "случай"),
+            ("figure", "показатель"),
+            ("stage", "этап"),
+            ("as it is", "как есть"),
+        ];
+        heads.extend(percents.iter().map(|percent| (percent.as_str(), percent.as_str())));
+        self.table(
+            &heads,
+            found.gains.iter().map(|gains| {
+                let case = report.case(gains.case);
+                let as_it_is = match gains.figure {
+                    GainFigure::Rate => format!("{:.0}/s", gains.as_it_is),
+                    GainFigure::P50 | GainFigure::P99 => format_time_ns(gains.as_it_is as u64),
+                };
+                let mut row = vec![
+                    format!("{} {} {}", case.subject, case.workload, case.planned_phase()),
+                    gains.figure.name().to_owned(),
+                    gains.stage.name().to_owned(),
+                    as_it_is,
+                ];
+                row.extend(gains.changes.iter().map(|one| of(language, &one.text()).to_owned()));
+                row
+            }),
+        );
+        for (stage, count, problem) in &found.failures {
+            self.line(&format!("\n{stage} ({count}): {problem}"));
         }
     }
 

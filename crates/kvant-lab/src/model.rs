@@ -10,10 +10,13 @@
 mod interventions;
 mod sides;
 mod text;
+mod what_if;
 
 pub use interventions::{Interventions, finding_text};
 pub use sides::{Asserted, Compared, FlamePair, Sides};
 pub use text::Text;
+pub(crate) use what_if::percent;
+pub use what_if::{Change, GainFigure, Gains, WhatIf};
 
 use crate::record::{Attempt, Axis, Case, Run};
 use serde::{Deserialize, Serialize};
@@ -54,6 +57,10 @@ pub struct Report {
     /// What making suspects happen changed, if the run did that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interventions: Option<Interventions>,
+    /// What faster stages would bring, if the run asked. It has no figures of cases then: those of
+    /// a server that is slowed down are not its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub what_if: Option<WhatIf>,
     /// Tables of sweeps.
     pub sweeps: Vec<Sweep>,
     /// Percentile spectra: merged valid attempts of each case that holds a rate.

@@ -29,9 +29,12 @@
 //! 3. Within a version fields are added, never renamed or redefined.
 
 mod intervention;
+mod what_if;
 
 pub use intervention::{InterventionFacts, Suspect, Trial};
+pub use what_if::{SpedUp, WhatIfFacts};
 
+use kvant_base::tag::Stage;
 use kvant_load::report::json::HostFacts;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -94,6 +97,9 @@ pub struct Run {
     /// What is made to happen, if it is an experiment with suspects: each repeat is a block of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intervention: Option<InterventionFacts>,
+    /// Which stages are sped up, if it asks what that would bring: each repeat is a block of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub what_if: Option<WhatIfFacts>,
     /// What all attempts have in common, by name: programs, scripts and the machine. A run is
     /// resumed only if none of it has changed.
     #[serde(default)]
@@ -228,12 +234,21 @@ pub struct Case {
     pub rate_per_s: Option<f64>,
     /// The measured time of a run, or of a step of a search, in nanoseconds.
     pub duration_ns: u64,
+    /// The stage that is sped up; its name stands after that of the phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sped_up: Option<Stage>,
 }
 
 impl Case {
     /// Whether both do the same with different subjects, or the same one.
     pub fn is_same_but_for_subject(&self, other: &Case) -> bool {
         (&self.cell, &self.workload, &self.phase) == (&other.cell, &other.workload, &other.phase)
+    }
+
+    /// The name of its phase in the plan.
+    pub fn planned_phase(&self) -> &str {
+        let stage = self.sped_up.map_or("", Stage::name);
+        self.phase.strip_suffix(stage).map_or(&self.phase, str::trim_end)
     }
 }
 

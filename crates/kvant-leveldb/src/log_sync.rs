@@ -109,7 +109,7 @@ impl Task for LogSync {
     }
 
     fn step(&self) -> Step {
-        let _tag = tag::enter_at(Activity::Put, Stage::Sync);
+        let tag = tag::enter_at(Activity::Put, Stage::Sync);
         if self.is_closed.load(Ordering::Acquire) {
             return Step::Finished;
         }
@@ -128,6 +128,7 @@ impl Task for LogSync {
         if let Err(error) = self.sync_all() {
             self.fence.set(&error);
         }
+        drop(tag);
         self.syncing_since_ns.store(NEVER, Ordering::Release);
         self.synced.notify_all();
         Step::Worked

@@ -206,7 +206,7 @@ impl Task for Writer {
             Ok(group) => group,
             Err(step) => return step,
         };
-        let _tag = tag::enter_at(Activity::Put, Stage::Wal);
+        let tag = tag::enter_at(Activity::Put, Stage::Wal);
         let mut merged: Option<Batch> = None;
         let mut dones = Vec::with_capacity(group.len());
         for (batch, done) in group {
@@ -224,6 +224,7 @@ impl Task for Writer {
             if result.is_ok() {
                 self.note_written(&batch);
             }
+            tag.stage(Stage::Dispatch);
             dones.into_iter().for_each(|done| done(result.clone()));
         }
         Step::Worked

@@ -178,7 +178,10 @@ impl<E: CommitEnv> Pipeline<E> {
             self.fail_unsynced(self.sync.take_waiting(), error);
             return SyncStep::Fenced;
         }
-        match self.sync.sync_due() {
+        let syncing = tag::stage(Stage::Sync);
+        let synced = self.sync.sync_due();
+        drop(syncing);
+        match synced {
             Synced::NotDue(at_ns) => SyncStep::NotDue(at_ns),
             Synced::Done { visible, done } => {
                 if let Some(last_seq) = visible {

@@ -65,7 +65,7 @@ impl Maintenance {
     /// Syncs the log, and completes the writes that waited for it.
     fn sync_task(&self) -> Step {
         // The last part of writes.
-        let _tag = tag::enter_at(Activity::Put, Stage::Sync);
+        let _tag = tag::enter_at(Activity::Put, Stage::Dispatch);
         // Before the step: a group that is written during it must get another one. No group follows
         // a close.
         let was_closed = self.context.is_closed();

@@ -12,6 +12,7 @@ use super::signal::remaining;
 use super::{Signal, Spawner, Step, Task, TaskHandle};
 use crate::clock::Clock;
 use kvant_base::lock::{self, NamedMutex};
+use kvant_base::tag;
 use kvant_base::wait::WaitKind;
 use rustix::process::{getpriority_process, setpriority_process};
 use rustix::thread::sched_yield;
@@ -79,6 +80,7 @@ impl Spawner for ThreadSpawner {
     }
 
     fn give_way(&self) {
+        let _resting = tag::rest();
         sched_yield();
     }
 }

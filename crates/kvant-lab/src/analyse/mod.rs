@@ -25,6 +25,8 @@ mod statistics;
 mod tables;
 mod time_line;
 mod units;
+mod what_if;
+mod what_if_sentences;
 
 pub use evidence::{AttemptEvidence, evidence};
 pub use interventions::interventions;
@@ -47,6 +49,9 @@ pub fn analyse(dir: &Path) -> Result<Report> {
     let run = &directory.run;
     let of_cases: Vec<(&Case, Vec<Measurement>)> =
         run.cases.iter().map(|case| (case, directory.measurements(case))).collect();
+    let what_if = what_if::of_run(&directory, &of_cases);
+    // Figures of a server that is slowed down are not its own.
+    let of_cases = if what_if.is_some() { Vec::new() } else { of_cases };
     let maxima: Vec<_> = of_cases
         .iter()
         .filter_map(|(case, measurements)| maxima::maximum(case, measurements))
@@ -75,6 +80,7 @@ pub fn analyse(dir: &Path) -> Result<Report> {
         },
         sides: sides::sides(&directory, &of_cases),
         interventions: interventions::of_run(&directory, &of_cases),
+        what_if,
         sweeps: tables::sweeps(&known),
         spectra,
         layers: of_median.layers,
@@ -92,10 +98,11 @@ pub fn analyse(dir: &Path) -> Result<Report> {
     report.warnings.extend(sentences::damages(&directory.damaged.borrow()));
     report.observations = sentences::observations(&report);
     let trust = || sentences::trust(&report);
-    report.verdict = match (&report.sides, &report.interventions) {
-        (Some(sides), _) => side_sentences::verdict(sides, trust()),
-        (None, Some(found)) => intervention_sentences::verdict(&report, found, trust()),
-        (None, None) => sentences::verdict(&report),
+    report.verdict = match (&report.sides, &report.interventions, &report.what_if) {
+        (Some(sides), _, _) => side_sentences::verdict(sides, trust()),
+        (None, Some(found), _) => intervention_sentences::verdict(&report, found, trust()),
+        (None, None, Some(found)) => what_if_sentences::verdict(&report, found, trust()),
+        (None, None, None) => sentences::verdict(&report),
     };
     Ok(report)
 }
@@ -151,7 +158,14 @@ fn wrk2_text(run: &Run, case: &Case, measurement: &Measurement) -> Option<Block>
 /// The raw files that a reader may want, relative to the run directory.
 fn files(directory: &Directory) -> Vec<String> {
     let names = ["load.json", "load.hlog", "beside.json", "beside.hlog", "watch.json"];
-    let of_kvant = ["stats.json", "events.json", "history.json", "trials.json", "profile.kprof"];
+    let of_kvant = [
+        "stats.json",
+        "events.json",
+        "history.json",
+        "trials.json",
+        "what-if.json",
+        "profile.kprof",
+    ];
     let mut files = vec!["plan.toml".to_owned(), "run.json".into(), "journal.jsonl".into()];
     for attempt in &directory.attempts {
         for name in names.into_iter().chain(of_kvant) {

@@ -82,6 +82,7 @@ impl Fixture {
             known: Vec::new(),
             comparison: None,
             intervention: None,
+            what_if: None,
             identity: Default::default(),
             fsyncs: Vec::new(),
         };

@@ -5,6 +5,7 @@
 //! - [`intervals`]: what the measured ratios show.
 //! - [`assertion`]: what a user claims of a ratio.
 //! - [`moments`]: when an experiment makes what happen; [`shifts`]: what that changed.
+//! - [`speed_ups`]: in which order an experiment speeds a stage up.
 //!
 //! The independent unit is the *block*: four attempts in the order A B B A or B A A B, each of a
 //! newly started process. Not the request and not a window of time: requests of a window share a
@@ -18,3 +19,4 @@ pub mod intervals;
 pub mod moments;
 pub mod order;
 pub mod shifts;
+pub mod speed_ups;

@@ -20,6 +20,7 @@ use super::run_dir::AttemptDir;
 use super::stage;
 use super::subject::Running;
 use super::tasks::{self, Order, Task};
+use super::what_if::Slowing;
 use crate::plan::Requests;
 use crate::record::{AttemptVerdict, Case, ClockMatch, PhaseKind};
 use kvant_base::Error;
@@ -83,6 +84,7 @@ pub(super) fn run(
         None => None,
     };
     let intervener = Intervener::start(context, running, order.of_case.repeat)?;
+    let slowing = Slowing::new(context, order, running);
     let gate = beside.as_ref().and_then(Beside::gate);
     let measured = match &resolved.workload.requests {
         Requests::Command { .. } => {
@@ -91,7 +93,8 @@ pub(super) fn run(
         }
         _ => {
             let trigger = intervener.as_ref().map(Intervener::trigger);
-            let begin = Begin { gate, observer: &observer, trigger };
+            let slowing = slowing.clone();
+            let begin = Begin { gate, observer: &observer, trigger, slowing };
             measure(context, order, running, &task, begin, dir, progress)
         }
     };
@@ -119,6 +122,9 @@ pub(super) fn run(
     dir.write_json("watch.json", &observed.watch)?;
     if let Some(trials) = &trials {
         dir.write_json("trials.json", trials)?;
+    }
+    if let Some(slowing) = &slowing {
+        dir.write_json("what-if.json", &slowing.phases())?;
     }
     if let Some(stats) = &observed.stats {
         dir.write_json("stats.json", stats)?;
@@ -181,6 +187,8 @@ struct Begin<'a> {
     observer: &'a Observer,
     /// What makes suspects happen.
     trigger: Option<Trigger>,
+    /// What slows the subject down.
+    slowing: Option<Arc<Slowing>>,
 }
 
 fn measure(
@@ -201,10 +209,14 @@ fn measure(
         load.stopper().stop();
     }
     load.watch_machine(context.options.proc.clone());
-    let Begin { gate, observer, trigger: intervention } = begin;
+    let Begin { gate, observer, trigger: intervention, slowing } = begin;
     let (profile, stats) = (observer.profile_trigger(), observer.stats_so_far());
-    if let Some(gate) = gate {
-        load.before_beginning(Box::new(move || gate.wait()));
+    if gate.is_some() || slowing.is_some() {
+        let slowing = slowing.clone();
+        load.before_beginning(Box::new(move || {
+            slowing.iter().for_each(|slowing| slowing.begin());
+            gate.iter().for_each(Gate::wait);
+        }));
     }
     // The begin of the measured time of the current phase, and of the first.
     let begun = Arc::new(NamedMutex::new("lab_begun", (None, None)));
@@ -249,6 +261,9 @@ fn measure(
         Task::Phases(planned) => {
             for (label, phase) in planned {
                 let outcome = run_phase(&mut load, phase, label)?;
+                if let (Some(slowing), (Some(start_ns), _)) = (&slowing, *begun.lock()) {
+                    slowing.end(start_ns + outcome.measured_ns);
+                }
                 let verdict = verdict::judge(&outcome);
                 results.push(PhaseResult::of(&outcome, label, Some(&verdict)));
                 let is_over = outcome.is_cut_short;

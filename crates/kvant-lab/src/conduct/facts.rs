@@ -76,6 +76,7 @@ pub(super) fn run(plan: &Plan, cases: Vec<Case>, options: &Options, now_wall_ms:
         known: plan.known.clone(),
         comparison: plan.comparison.clone(),
         intervention: plan.intervention.clone(),
+        what_if: plan.what_if.clone(),
         identity: identity(plan, options),
         fsyncs: Vec::new(),
     }

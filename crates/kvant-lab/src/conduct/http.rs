@@ -37,6 +37,15 @@ pub(super) enum Stream {
     Unix(UnixStream),
 }
 
+impl Response {
+    /// Why the server refused, in words.
+    pub(super) fn refusal(&self) -> String {
+        let problem: serde_json::Value = serde_json::from_slice(&self.body).unwrap_or_default();
+        let title = problem["title"].as_str().unwrap_or("it is no Kvant, or an older one");
+        format!("status {}: {title}", self.status)
+    }
+}
+
 impl Server {
     /// The server of a resolved target; `None` if it speaks TLS.
     pub(super) fn of(target: &Target) -> Option<Server> {

@@ -138,12 +138,7 @@ impl Maker {
         let response = response.map_err(|error| error.to_string())?;
         match response.status {
             200..=299 => Ok(()),
-            status => {
-                let body: serde_json::Value =
-                    serde_json::from_slice(&response.body).unwrap_or_default();
-                let title = body["title"].as_str().unwrap_or("it is no Kvant, or an older one");
-                Err(format!("status {status}: {title}"))
-            }
+            _ => Err(response.refusal()),
         }
     }
 

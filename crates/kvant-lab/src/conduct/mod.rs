@@ -5,7 +5,8 @@
 //! - `subject` starts a server as a `process` group; `data` fills it.
 //! - `tasks` makes phases from the plan and the `maxima` found so far; `load`, `beside`,
 //!   `crowd` and `external` make the load.
-//! - `intervention` makes suspects of slow requests happen.
+//! - `intervention` makes suspects of slow requests happen; `what_if` slows a subject down, but for
+//!   one stage of its work.
 //! - `observe` records beside it: the kernel's account (`watch`), statistics, `events` and a
 //!   recording. `judge` decides whether an attempt counts.
 //! - `fsync` measures the disk, for subjects that wait for it.
@@ -52,6 +53,7 @@ mod subject;
 mod tasks;
 mod tree;
 mod watch;
+mod what_if;
 
 pub use ask::Asked;
 pub use options::Options;

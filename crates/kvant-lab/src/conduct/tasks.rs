@@ -1,7 +1,9 @@
 //! What an attempt runs: phases with rates, or a search.
 
 use super::maxima::{Maxima, OfCase};
+use crate::comparison::speed_ups;
 use crate::plan::{Beside, MaximumOf, PhaseTask, PlannedRate, Resolved};
+use crate::record::SpedUp;
 use kvant_load::{Phase, Rate};
 use std::time::Duration;
 
@@ -36,7 +38,13 @@ pub(super) fn task(order: &Order<'_>) -> Result<Task, String> {
     let rate = |planned| order.maxima.rate(planned, &order.of_case);
     let phase = |rate, warmup, duration| Phase { rate, warmup, duration, request_count_max: None };
     let measured = |rate| phase(rate, planned.warmup, planned.duration);
-    let one = |rate| Ok(Task::Phases(vec![(String::new(), measured(rate))]));
+    let one = |rate| match planned.sped_up {
+        None => Ok(Task::Phases(vec![(String::new(), measured(rate))])),
+        Some(_) => {
+            let phase = |phase: SpedUp| (phase.label(), measured(slower(rate, phase.factor)));
+            Ok(Task::Phases(sped_up(order).into_iter().map(phase).collect()))
+        }
+    };
     match &planned.task {
         PhaseTask::Hold(held) => one(Rate::Constant(rate(held)?)),
         PhaseTask::Closed => one(Rate::Closed),
@@ -70,6 +78,25 @@ pub(super) fn task(order: &Order<'_>) -> Result<Task, String> {
             }
             Ok(Task::Phases(phases))
         }
+    }
+}
+
+/// The phases of an attempt that speeds a stage up, in their order; none of other attempts.
+pub(super) fn sped_up(order: &Order<'_>) -> Vec<SpedUp> {
+    let OfCase { plan, case, repeat, .. } = &order.of_case;
+    let Some(facts) = plan.what_if.as_ref().filter(|_| case.sped_up.is_some()) else {
+        return Vec::new();
+    };
+    let percents = speed_ups::order(plan.seed, *repeat, case.id, &facts.percents);
+    percents.into_iter().map(SpedUp::by).collect()
+}
+
+/// A rate in a time that is slower by a factor.
+fn slower(rate: Rate, factor: f64) -> Rate {
+    match rate {
+        Rate::Closed => Rate::Closed,
+        Rate::Constant(per_s) => Rate::Constant(per_s / factor),
+        Rate::Ramp { from, to } => Rate::Ramp { from: from / factor, to: to / factor },
     }
 }
 

@@ -69,6 +69,7 @@ impl Plan {
             rate_per_s: self.fixed_rate(phase, &cell),
             duration_ns: phase.duration.as_nanos().try_into().unwrap_or(u64::MAX),
             cell,
+            sped_up: phase.sped_up,
         }
     }
 

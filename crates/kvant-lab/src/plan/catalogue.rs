@@ -15,9 +15,10 @@ use std::sync::LazyLock;
 const DIR: &str = "lab/plans";
 
 /// Names and texts.
-const PLANS: [(&str, &str); 19] = [
+const PLANS: [(&str, &str); 20] = [
     ("compare", include_str!("../../../../lab/plans/compare.toml")),
     ("intervene", include_str!("../../../../lab/plans/intervene.toml")),
+    ("what-if", include_str!("../../../../lab/plans/what-if.toml")),
     ("seed-000", include_str!("../../../../lab/plans/seed-000.toml")),
     ("seed-001", include_str!("../../../../lab/plans/seed-001.toml")),
     ("seed-002", include_str!("../../../../lab/plans/seed-002.toml")),

@@ -8,7 +8,8 @@
 //!   knows the place of each value; `check` compares the parts with each other, with `places`.
 //! - [`Plan::cases`] and [`Plan::resolve`] (`cases`) make cases, and what a case runs.
 //! - [`Plan::compare`] makes a plan a comparison of two sides.
-//! - [`Plan::intervene`] makes a plan an experiment with suspects of slow requests.
+//! - [`Plan::intervene`] makes a plan an experiment with suspects of slow requests,
+//!   [`Plan::what_if`] one that speeds stages up.
 //! - [`Plan::quick`] shortens a plan, by [`Plan::expected_duration`] (`estimate`).
 //! - `catalogue` has the plans that come with the program.
 //!
@@ -28,11 +29,13 @@ mod quick;
 mod reader;
 #[cfg(test)]
 mod tests;
+mod what_if;
 
 pub use catalogue::{Shipped, shipped};
 pub(crate) use compare::STORE_OPTIONS;
 pub use problem::{Problem, Problems};
 
+use kvant_base::tag::Stage;
 use kvant_load::assertion::Assertion;
 use kvant_load::workload::WorkloadConfig;
 use kvant_load::{Arrival, StatusSet};
@@ -78,6 +81,9 @@ pub struct Plan {
     pub comparison: Option<crate::record::ComparisonFacts>,
     /// What is made to happen, if it is an experiment with suspects.
     pub intervention: Option<crate::record::InterventionFacts>,
+    /// Which stages are sped up, if it asks what that would bring: its phases have one each, and
+    /// each repeat is a block of the experiment.
+    pub what_if: Option<crate::record::WhatIfFacts>,
 }
 
 /// A server under test.
@@ -241,6 +247,8 @@ pub struct Phase {
     pub duration: Duration,
     /// Whether the subject is recorded by its profiler meanwhile.
     pub is_profiled: bool,
+    /// The stage of the subject's work that is sped up ([`Plan::what_if`]).
+    pub sped_up: Option<Stage>,
 }
 
 /// What a phase does.

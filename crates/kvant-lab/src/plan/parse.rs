@@ -147,6 +147,7 @@ fn parse(text: &str, path: &Path, report: &Report) -> Option<Plan> {
         shortened: Vec::new(),
         comparison: None,
         intervention: None,
+        what_if: None,
     };
     table.finish();
     check::check(&plan, &places, report);

@@ -21,6 +21,7 @@ mod overview;
 mod sides;
 mod sweeps;
 mod texts;
+mod what_if;
 
 pub use explanation::explanation;
 pub use lines::comparison_json;
@@ -76,6 +77,7 @@ pub fn html(
         overview::verdict(report, &words),
         sides::sides(report, &words),
         interventions::interventions(report, &words),
+        what_if::what_if(report, &words),
         overview::environment(report, &words),
         overview::curves(report, &words),
         overview::spectra(report, &words),

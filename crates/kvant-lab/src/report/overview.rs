@@ -14,6 +14,7 @@ pub(super) fn bar(report: &Report, words: &Words) -> String {
         ("verdict", true),
         ("sides", report.sides.is_some()),
         ("interventions", report.interventions.is_some()),
+        ("what-if", report.what_if.is_some()),
         ("curves", !report.curves.is_empty() || !report.maxima.is_empty()),
         ("spectra", !report.spectra.is_empty()),
         ("figures", !report.figures.is_empty()),

@@ -16,5 +16,7 @@ mod queues;
 mod repeats;
 mod resume;
 mod server;
+mod staged;
 #[path = "../synthetic/mod.rs"]
 mod synthetic;
+mod what_if;

@@ -1,5 +1,7 @@
 //! A server that gives one response to every request, or passes for a Kvant in some respect.
 
+use crate::staged;
+use kvant_base::tag;
 use kvant_env::Env;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -23,6 +25,7 @@ enum Kind {
     HangingAt(&'static str),
     Elsewhere,
     Stalling,
+    Staged,
 }
 
 /// A running server, which stops to accept when dropped.
@@ -53,6 +56,11 @@ impl Server {
     /// other work of an operator.
     pub(crate) fn stalling() -> Server {
         Server::with(Kind::Stalling)
+    }
+
+    /// A server whose stages take known times, and can be slowed down.
+    pub(crate) fn staged() -> Server {
+        Server::with(Kind::Staged)
     }
 
     /// Requests without a response.
@@ -105,7 +113,7 @@ fn serve(
     stream.set_nodelay(true).unwrap();
     let mut unread = Vec::new();
     let mut buffer = [0; 4096];
-    while let Ok(count @ 1..) = stream.read(&mut buffer) {
+    while let Ok(count @ 1..) = rested(|| stream.read(&mut buffer)) {
         unread.extend_from_slice(&buffer[..count]);
         while let Some(end) = unread.windows(4).position(|window| window == b"\r\n\r\n") {
             let head = String::from_utf8(unread.drain(..end + 4).collect()).unwrap();
@@ -133,6 +141,7 @@ fn serve(
                     std::thread::sleep(until.saturating_duration_since(Instant::now()));
                     RESPONSE.to_vec()
                 }
+                Kind::Staged => staged::respond(path),
                 _ => RESPONSE.to_vec(),
             };
             if stream.write_all(&response).is_err() {
@@ -140,6 +149,12 @@ fn serve(
             }
         }
     }
+}
+
+/// Waits for others: rest, if stages are slowed down.
+fn rested<T>(wait: impl FnOnce() -> T) -> T {
+    let _resting = tag::rest();
+    wait()
 }
 
 /// What a Kvant says at `/v0/stats`, as far as the lab recognizes it by that.

@@ -79,6 +79,24 @@ fn findings_of_interventions_stand_in_both_languages() {
 }
 
 #[test]
+fn what_faster_stages_would_bring_stands_in_both_languages() {
+    let page = page(&report());
+    for text in [
+        "+11 % (8.0 to 14)",
+        "+26 % (22 to 30)",
+        "no effect shown; 2.8 % would have been seen",
+        "too few blocks or requests",
+        "<td class=\"claim better\">",
+        "<td class=\"claim worse\">",
+        "-10 % (-13 to -7.0)",
+        "влияние не показано; 2.8 % было бы видно",
+        "<code>sync</code> (2): status 501: No profiler",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+}
+
+#[test]
 fn the_time_lines_are_those_of_the_report() {
     let report = report();
     let page = page(&report);
@@ -202,6 +220,7 @@ fn an_empty_report_has_a_page() {
         figures: Vec::new(),
         comparisons: Vec::new(),
         interventions: None,
+        what_if: None,
         sweeps: Vec::new(),
         spectra: Vec::new(),
         layers: Vec::new(),

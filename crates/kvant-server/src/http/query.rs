@@ -5,6 +5,8 @@
 
 use super::{Operation, Problem};
 use crate::key::Key;
+#[cfg(feature = "profiler")]
+use kvant_base::{dilation, tag::Stage};
 use kvant_base::{duration, limits};
 use std::time::Duration;
 
@@ -133,6 +135,51 @@ pub(crate) fn pause(query: Option<&str>) -> Result<Duration, Problem> {
     };
     let length = time("for", text)?;
     if length > LONGEST { Err(bad_parameter("for", text, "at most 10s")) } else { Ok(length) }
+}
+
+/// Which stages to slow down, and for how long.
+#[cfg(feature = "profiler")]
+#[derive(Debug)]
+pub(crate) struct WhatIfQuery {
+    pub(crate) time: Duration,
+    pub(crate) added: dilation::Added,
+}
+
+/// Reads the query of an experiment that slows stages down: `for=2s&slow=parse:33.33,table:100`.
+#[cfg(feature = "profiler")]
+pub(crate) fn what_if(query: Option<&str>) -> Result<WhatIfQuery, Problem> {
+    const LONGEST: Duration = Duration::from_secs(60);
+    only(query, &["for", "slow"])?;
+    let [Some(text), slow] = named(query, ["for", "slow"])? else {
+        return Err(bad_query("`for` is missing: the length of the experiment, such as 2s".into()));
+    };
+    let length = time("for", text)?;
+    if length > LONGEST {
+        return Err(bad_parameter("for", text, "at most 60s"));
+    }
+    let mut added = [0; dilation::STAGE_COUNT];
+    if let Some(slow) = slow {
+        let decoded = decode(slow).ok_or_else(|| badly_encoded("slow"))?;
+        let pairs = std::str::from_utf8(&decoded).ok();
+        let pairs =
+            pairs.and_then(|pairs| pairs.split(',').map(slowed).collect::<Option<Vec<_>>>());
+        let wanted = "stages with per cent from 0 to 300, such as parse:33.33,table:100";
+        for (stage, parts) in pairs.ok_or_else(|| bad_parameter("slow", slow, wanted))? {
+            added[stage as usize] = parts;
+        }
+    }
+    Ok(WhatIfQuery { time: length, added })
+}
+
+/// A stage, and what is added to it.
+#[cfg(feature = "profiler")]
+fn slowed(pair: &str) -> Option<(Stage, u32)> {
+    const PERCENT_MAX: f64 = 300.0;
+    let (stage, percent) = pair.split_once(':')?;
+    let is_plain = percent.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let percent: f64 = percent.parse().ok().filter(|_| is_plain)?;
+    let parts = (percent / 100.0 * f64::from(dilation::UNIT)).round() as u32;
+    (percent <= PERCENT_MAX).then_some((Stage::from_name(stage)?, parts))
 }
 
 fn time(name: &str, text: &str) -> Result<Duration, Problem> {

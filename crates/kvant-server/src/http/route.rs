@@ -21,6 +21,7 @@ named_enum! {
         Compact = "/v0/admin/compact",
         Checkpoint = "/v0/admin/checkpoint",
         Pause = "/v0/admin/pause",
+        WhatIf = "/v0/admin/what-if",
         Profile = "/v0/profile",
         OpenApi = "/openapi.json",
     }
@@ -59,7 +60,12 @@ impl Route {
     fn is_action(self) -> bool {
         matches!(
             self,
-            Route::Flush | Route::Compact | Route::Checkpoint | Route::Pause | Route::Profile
+            Route::Flush
+                | Route::Compact
+                | Route::Checkpoint
+                | Route::Pause
+                | Route::WhatIf
+                | Route::Profile
         )
     }
 

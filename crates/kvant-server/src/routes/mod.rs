@@ -16,6 +16,8 @@ mod range_body;
 mod report;
 mod server_state;
 mod slow;
+#[cfg(feature = "profiler")]
+mod what_if;
 
 pub(crate) use server_state::ServerState;
 
@@ -44,8 +46,12 @@ impl Handler for Routes {
             Route::Pause => pause::start(call, exchange),
             #[cfg(feature = "profiler")]
             Route::Profile => profile::start(server, call, exchange),
+            #[cfg(feature = "profiler")]
+            Route::WhatIf => what_if::start(server, exchange),
             #[cfg(not(feature = "profiler"))]
-            Route::Profile => RequestStep::ready(no_profiler().respond(&mut { exchange }.reply)),
+            Route::Profile | Route::WhatIf => {
+                RequestStep::ready(no_profiler().respond(&mut { exchange }.reply))
+            }
             Route::OpenApi => document::openapi(exchange),
         }
     }

@@ -277,3 +277,55 @@ fn a_pause_of_background_work_is_an_event() {
     }
     kvant.stop().unwrap();
 }
+
+#[cfg(feature = "profiler")]
+#[test]
+fn stages_that_are_slowed_down_are_an_event() {
+    let config = ServerConfig { history: Duration::from_secs(600), ..fixture::config() };
+    let kvant = Kvant::with(FaultyFs::new(2), SyncLevel::Os, config);
+    let mut client = kvant.client();
+    while rows(&history(&mut client, ""), "windows").is_empty() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    for query in [
+        "",
+        "?for=0s",
+        "?for=61s",
+        "?for=1s&for=1s",
+        "?for=1s&fast=parse:10",
+        "?for=1s&slow=",
+        "?for=1s&slow=parse",
+        "?for=1s&slow=parse:301",
+        "?for=1s&slow=parse:-1",
+        "?for=1s&slow=parse:inf",
+        "?for=1s&slow=weather:10",
+        "?for=1s&slow=parse:1,%zz",
+    ] {
+        let target = format!("/v0/admin/what-if{query}");
+        client.request("POST", &target, b"").assert_problem(400, "bad-query");
+    }
+    let target = "/v0/admin/what-if?for=300ms&slow=parse:12.5,table%3A300";
+    let response = client.request("POST", target, b"");
+    let slow = serde_json::json!({"parse": 12.5, "table": 300.0});
+    let wanted = serde_json::json!({"status": "slowed", "for_us": 300_000, "slow": slow});
+    assert_eq!(response.json(), wanted);
+    let second = client.request("POST", "/v0/admin/what-if?for=1ms", b"");
+    assert_eq!(put(&mut client, "k", b"v").status, 201);
+    assert_eq!(client.request("GET", "/v0/entity?id=k", b"").body, b"v");
+    let ended = loop {
+        let document = history(&mut client, "");
+        let events = rows(&document, "events").iter();
+        let of_kind: Vec<_> = events.filter(|event| event["kind"] == "what_if").cloned().collect();
+        if of_kind.iter().all(|event| event["end_ns"].is_u64()) && !of_kind.is_empty() {
+            break of_kind;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    let event = &ended[0];
+    assert_eq!(number(event, "end_ns") - number(event, "start_ns"), 300_000_000);
+    // The second request may have been late.
+    if ended.len() == 1 {
+        second.assert_problem(409, "what-if-running");
+    }
+    kvant.stop().unwrap();
+}

@@ -109,6 +109,7 @@ fn manual_pages_one_file_a_command() {
         "-lab-list",
         "-lab-report",
         "-lab-run",
+        "-lab-what-if",
         "-load",
         "-load-compare",
         "-load-fill",

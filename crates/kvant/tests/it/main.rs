@@ -28,6 +28,7 @@ mod lab_compare;
 mod lab_disturbed;
 mod lab_endings;
 mod lab_intervene;
+mod lab_what_if;
 mod ledger;
 #[cfg(feature = "leveldb")]
 mod leveldb;

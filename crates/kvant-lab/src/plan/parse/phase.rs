@@ -47,6 +47,7 @@ pub(super) fn max_and_80(defaults: &Defaults) -> Vec<Phase> {
         warmup: warmup_of(&task, defaults),
         task,
         is_profiled: false,
+        sped_up: None,
     };
     let share = PlannedRate::Share { part: 0.8, of: MaximumOf::Own };
     vec![phase("max", PhaseTask::FindMax), phase("at-80", PhaseTask::Hold(share))]
@@ -75,6 +76,7 @@ pub(super) fn phase(
             .parse("warmup", units::parse_time)
             .unwrap_or_else(|| warmup_of(&task, defaults)),
         is_profiled: table.flag("profile"),
+        sped_up: None,
         task,
     };
     if phase.task == PhaseTask::FindMax && phase.duration < SEARCH_STEP_MIN {

@@ -4,6 +4,7 @@
 mod interventions;
 mod known;
 mod times;
+mod what_if;
 
 use kvant_env::rng::Rng;
 use kvant_lab::model::*;
@@ -122,6 +123,7 @@ pub(crate) fn report(spans_of: &Recording) -> Report {
         comparisons: comparisons(&run),
         sides: None,
         interventions: Some(interventions::interventions()),
+        what_if: Some(what_if::what_if()),
         sweeps: sweeps(&run),
         spectra: shown.iter().flat_map(|case| spectra(case)).collect(),
         layers: shown.iter().map(|case| layers(case)).collect(),
@@ -166,6 +168,7 @@ fn run() -> Run {
                             kind,
                             rate_per_s: None,
                             duration_ns: SECONDS * SECOND_NS,
+                            sped_up: None,
                         });
                     }
                 }
@@ -226,6 +229,7 @@ fn run() -> Run {
         known: Vec::new(),
         comparison: None,
         intervention: None,
+        what_if: None,
         identity: BTreeMap::new(),
         fsyncs: Vec::new(),
     }

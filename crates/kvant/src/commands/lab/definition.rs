@@ -2,6 +2,7 @@
 
 use crate::commands::option::{About, file, flag};
 use clap::{Arg, ArgAction, Command, ValueHint, value_parser};
+use kvant_base::tag::Stage;
 use kvant_lab::record::Suspect;
 use kvant_lab::report::Language;
 use std::ffi::OsString;
@@ -29,6 +30,10 @@ const EXPLAIN_ABOUT: &str = "Explain the response times of a run's attempts: wha
     first: under the constant rate of a plan each suspect happens at random moments, and at matched moments nothing is done. What is slower \
     for that reason is called a cause, with an interval; all intervals hold together in 99 of 100 experiments.";
 
+const WHAT_IF_ABOUT: &str = "Ask what a faster stage of the server's work would bring.\n\nEverything else that the server does is slowed \
+    down in proportion for a second at a time, and rates and times are measured by that slow-down: causal profiling. Each change of the highest \
+    rate, of p50 and of p99 has an interval; all of them hold together in 99 of 100 experiments.";
+
 /// The command.
 pub(crate) fn command() -> Command {
     Command::new("lab")
@@ -48,6 +53,7 @@ pub(crate) fn command() -> Command {
                 .arg(language()),
         )
         .subcommand(explain())
+        .subcommand(what_if())
         .subcommand(Command::new("list").about("List the plans that come with the program"))
 }
 
@@ -165,6 +171,46 @@ fn explain() -> Command {
                 .help(
                     "Blocks with each suspect and its control; fewer than about 16 claim nothing",
                 ),
+        ])
+        .args(ways())
+}
+
+fn what_if() -> Command {
+    Command::new("what-if")
+        .about("Ask what a faster stage of the server's work would bring")
+        .long_about(WHAT_IF_ABOUT)
+        .args_override_self(true)
+        .args([
+            path(
+                "DIR",
+                ValueHint::DirPath,
+                "Directory of the run; one that was interrupted goes on",
+            ),
+            Arg::new("plan")
+                .long("plan")
+                .value_name("PLAN")
+                .default_value("what-if")
+                .value_hint(ValueHint::FilePath)
+                .help("What is loaded: a file, or the name of a plan that `kvant lab list` shows"),
+            Arg::new("stages")
+                .long("stages")
+                .value_name("LIST")
+                .value_delimiter(',')
+                .value_parser(Stage::ALL.map(Stage::name))
+                .help("What is sped up [default: the stages that the plan's requests pass]"),
+            Arg::new("spare")
+                .long("spare")
+                .value_name("LIST")
+                .value_delimiter(',')
+                .default_value("10,25,50")
+                .value_parser(value_parser!(u32).range(1..=75))
+                .help("Per cent of its time that a stage is spared"),
+            Arg::new("blocks")
+                .long("blocks")
+                .value_name("N")
+                .default_value("20")
+                .value_parser(value_parser!(u32).range(1..=400))
+                .help("Blocks, each with all stages; fewer than about 16 claim nothing"),
         ])
         .args(ways())
 }

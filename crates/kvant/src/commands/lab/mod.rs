@@ -5,6 +5,7 @@
 //!   makes a plan a comparison.
 //! - [`explain`]: explanations of its attempts; [`intervene`] makes a plan an experiment with
 //!   suspects of slow requests.
+//! - [`what_if`] makes a plan an experiment that asks what faster stages would bring.
 //! - [`report`]: the report of a run; [`summary`]: its figures on standard output.
 
 mod compare;
@@ -14,6 +15,7 @@ mod intervene;
 mod report;
 mod run;
 mod summary;
+mod what_if;
 
 use crate::exit::print;
 use clap::ArgMatches;
@@ -31,6 +33,7 @@ pub(crate) fn lab(args: &ArgMatches) -> u8 {
         "report" => exit_code(write_report(&path(args, "DIR"), run::language(args))),
         "explain" if args.get_flag("intervene") => intervene::intervene(args),
         "explain" => exit_code(explain::explain(args).map(|()| 0)),
+        "what-if" => what_if::what_if(args),
         "list" => exit_code(list().map(|()| 0)),
         other => unreachable!("`{other}` is not in the definition of the command line"),
     }

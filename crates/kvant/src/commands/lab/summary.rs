@@ -1,7 +1,9 @@
 //! The figures of a report as text: verdict, warnings, and a row for each case.
 
 use kvant_lab::comparison::assertion::Figure;
-use kvant_lab::model::{Figures, Interventions, Measured, Report, Sides, Text, finding_text};
+use kvant_lab::model::{
+    Figures, GainFigure, Interventions, Measured, Report, Sides, Text, WhatIf, finding_text,
+};
 use kvant_lab::record::Case;
 use kvant_lab::report::Language;
 use kvant_load::units::format_time_ns;
@@ -21,6 +23,9 @@ pub(super) fn text(report: &Report, language: Language) -> String {
     }
     if let Some(found) = &report.interventions {
         return text + &of_interventions(found, &words);
+    }
+    if let Some(found) = &report.what_if {
+        return text + &of_what_if(report, found, &words);
     }
     for maximum in &report.maxima {
         let rate = maximum.rate_per_s.map_or("none".to_owned(), |rate| range(&rate));
@@ -93,6 +98,30 @@ fn of_interventions(found: &Interventions, words: &dyn Fn(&Text) -> String) -> S
         );
     }
     text
+}
+
+/// What faster stages would bring.
+fn of_what_if(report: &Report, found: &WhatIf, words: &dyn Fn(&Text) -> String) -> String {
+    let mut text = format!("  {:<24} {:<6} {:<10} {:>10}", "case", "figure", "stage", "as it is");
+    for percent in &found.facts.percents {
+        text += &format!("  {:<44}", format!("-{percent} %"));
+    }
+    for gains in &found.gains {
+        let Case { workload, subject, .. } = report.case(gains.case);
+        let phase = report.case(gains.case).planned_phase();
+        let as_it_is = match gains.figure {
+            GainFigure::Rate => format!("{:.0}/s", gains.as_it_is),
+            GainFigure::P50 | GainFigure::P99 => format_time_ns(gains.as_it_is.round() as u64),
+        };
+        let place = format!("{subject} {workload} {phase}");
+        let (figure, stage) = (gains.figure.name(), gains.stage.name());
+        text = text.trim_end().to_owned();
+        text += &format!("\n  {place:<24} {figure:<6} {stage:<10} {as_it_is:>10}");
+        for change in &gains.changes {
+            text += &format!("  {:<44}", words(&change.text()));
+        }
+    }
+    text.trim_end().to_owned() + "\n"
 }
 
 fn row(report: &Report, figures: &Figures) -> String {
