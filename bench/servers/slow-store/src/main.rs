@@ -15,8 +15,8 @@ use kvant_base::{Events, NoLog, Result, duration};
 use kvant_engine::{Db, Options, Resources};
 use kvant_env::Env;
 use kvant_server::{
-    Capability, Completion, DispatchMode, Lookup, LsmStore, Overload, ReadTrace, Records, Server,
-    ServerConfig, Store, Write, WriteHealth,
+    Backend, Capability, Completion, DispatchMode, LocalStore, Lookup, LsmStore, Overload,
+    ReadTrace, Records, Server, ServerConfig, Store, Write, WriteHealth,
 };
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -109,31 +109,9 @@ impl Store for SlowStore {
         self.store.has(capability)
     }
 
-    fn get(&self, key: &[u8], block_bytes_max: u32, trace: &mut ReadTrace) -> Result<Lookup> {
+    fn range(&self, start: &[u8], end: Option<&[u8]>, count_max: u64) -> Result<Box<dyn Records>> {
         self.wait();
-        self.store.get(key, block_bytes_max, trace)
-    }
-
-    fn try_get(&self, _key: &[u8], _trace: &mut ReadTrace) -> Result<Lookup> {
-        Ok(Lookup::NeedsDisk { block_bytes: 0 })
-    }
-
-    fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion) {
-        self.wait();
-        self.store.submit(writes, done);
-    }
-
-    fn on_writable(&self, wake: Box<dyn FnOnce() + Send>) {
-        self.store.on_writable(wake);
-    }
-
-    fn stall(&self) -> Option<&'static str> {
-        self.store.stall()
-    }
-
-    fn range(&self, start: &[u8], end: Option<&[u8]>) -> Result<Box<dyn Records>> {
-        self.wait();
-        self.store.range(start, end)
+        self.store.range(start, end, count_max)
     }
 
     fn stats_json(&self) -> serde_json::Result<serde_json::Value> {
@@ -165,6 +143,30 @@ impl Store for SlowStore {
     }
 }
 
+impl LocalStore for SlowStore {
+    fn get(&self, key: &[u8], block_bytes_max: u32, trace: &mut ReadTrace) -> Result<Lookup> {
+        self.wait();
+        self.store.get(key, block_bytes_max, trace)
+    }
+
+    fn try_get(&self, _key: &[u8], _trace: &mut ReadTrace) -> Result<Lookup> {
+        Ok(Lookup::NeedsDisk { block_bytes: 0 })
+    }
+
+    fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion) {
+        self.wait();
+        self.store.submit(writes, done);
+    }
+
+    fn on_writable(&self, wake: Box<dyn FnOnce() + Send>) {
+        self.store.on_writable(wake);
+    }
+
+    fn stall(&self) -> Option<&'static str> {
+        self.store.stall()
+    }
+}
+
 fn serve(arguments: Arguments) -> std::result::Result<(), String> {
     let Arguments { data, pause, is_locked, config } = arguments;
     let env = Env::posix();
@@ -175,7 +177,8 @@ fn serve(arguments: Arguments) -> std::result::Result<(), String> {
         .map_err(|error| error.to_string())?;
     let db = Db::open(env, &data, options, resources).map_err(|error| error.to_string())?;
     let lock = is_locked.then(|| NamedMutex::new("store", ()));
-    server.set_ready(Arc::new(SlowStore { store: LsmStore::new(db), pause, lock }));
+    let store = SlowStore { store: LsmStore::new(db), pause, lock };
+    server.set_ready(Backend::Local(Arc::new(store)));
     loop {
         thread::park();
     }
