@@ -10,7 +10,7 @@
 //! 1. Without an experiment, [`is_on`] is one relaxed load, and nothing else is called.
 //! 2. An experiment ends at its time, whatever happens; no spin lasts longer.
 //! 3. A stretch that began before the experiment is not counted, nor is rest, which begins and ends
-//!    with [`restart`]: a thread that waits for another one is delayed by that one already.
+//!    with `restart`: a thread that waits for another one is delayed by that one already.
 //! 4. What a spin takes too long, the next one takes less: sums are exact.
 //!
 //! Threads: any. Each has its own stretch.
