@@ -10,6 +10,7 @@
 //! Threads: belongs to one.
 
 use super::procfs;
+use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,7 +19,9 @@ use std::os::unix::fs::FileExt;
 /// New threads are looked for at each tenth reading.
 const READINGS_PER_LISTING: u32 = 10;
 /// Threads beyond this many are not read: each costs a descriptor and a system call.
-const THREADS_MAX: usize = 256;
+const THREADS_MAX: u64 = 256;
+/// Nor do they take more than one in so many of the descriptors that the process may have.
+const DESCRIPTOR_PARTS: u64 = 8;
 /// More than the files have, but for `stat`, of which the first line counts.
 const TEXT_BYTES: usize = 512;
 
@@ -61,6 +64,7 @@ pub struct OwnUse {
     stat: Option<File>,
     io: Option<File>,
     threads: BTreeMap<u32, ThreadWait>,
+    threads_max: usize,
     waited_ns: Option<u64>,
     readings_to_listing: u32,
 }
@@ -75,10 +79,13 @@ struct ThreadWait {
 impl OwnUse {
     /// Opens the files.
     pub fn open() -> OwnUse {
+        let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let threads_max = THREADS_MAX.min(descriptors / DESCRIPTOR_PARTS);
         OwnUse {
             stat: File::open("/proc/stat").ok(),
             io: File::open("/proc/self/io").ok(),
             threads: BTreeMap::new(),
+            threads_max: threads_max as usize,
             waited_ns: None,
             readings_to_listing: 0,
         }
@@ -122,7 +129,7 @@ impl OwnUse {
         let is_first = self.threads.is_empty();
         for id in procfs::names("/proc/self/task".as_ref()) {
             let Ok(number) = id.parse() else { continue };
-            if self.threads.len() == THREADS_MAX || self.threads.contains_key(&number) {
+            if self.threads.len() >= self.threads_max || self.threads.contains_key(&number) {
                 continue;
             }
             let Ok(file) = File::open(format!("/proc/self/task/{id}/schedstat")) else { continue };

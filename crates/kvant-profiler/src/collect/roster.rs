@@ -176,7 +176,10 @@ impl Roster {
     }
 
     fn add(&mut self, id: u32) {
-        let scheduler = SchedulerStats::open(id);
+        let scheduler = match self.scheduler_mean_ns {
+            Some(_) => SchedulerStats::open(id),
+            None => SchedulerStats::UNREAD,
+        };
         let (Some(name), ready_time) = (threads::name_of(id), scheduler.read()) else {
             return;
         };

@@ -38,7 +38,7 @@ pub(super) fn name_of(id: u32) -> Option<String> {
 /// The kernel's scheduler statistics of a thread. They stay those of this thread even if its id is
 /// reused.
 pub(super) struct SchedulerStats {
-    /// `schedstat`; `None` if the kernel has none.
+    /// `schedstat`; `None` if the kernel has none, or nobody asks for it.
     file: Option<OwnedFd>,
 }
 
@@ -53,6 +53,9 @@ pub(super) enum ReadyTime {
 }
 
 impl SchedulerStats {
+    /// Without a descriptor.
+    pub(super) const UNREAD: SchedulerStats = SchedulerStats { file: None };
+
     pub(super) fn open(id: u32) -> SchedulerStats {
         let path = format!("/proc/self/task/{id}/schedstat");
         let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());

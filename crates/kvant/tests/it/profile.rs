@@ -42,8 +42,11 @@ fn convert(args: &[&Path], output: &Path) -> Finished {
 /// What the history of a server says that CPU time was used for, by activity.
 fn remembered(server: &TestServer) -> BTreeMap<String, u64> {
     let mut connection = Connection::open(server.addr()).unwrap();
-    connection.send(b"GET /v0/history HTTP/1.1\r\nhost: kvant\r\n\r\n").unwrap();
-    let document: Value = serde_json::from_slice(&connection.receive().unwrap().body).unwrap();
+    connection.send(b"GET /v0/history HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let response = connection.receive().unwrap();
+    let text = String::from_utf8(response.body).unwrap();
+    assert_eq!(response.status, 200, "{text}");
+    let document: Value = serde_json::from_str(&text).unwrap();
     let mut used_ns = BTreeMap::new();
     for used in document["profile"]
         .as_array()
