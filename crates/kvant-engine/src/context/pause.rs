@@ -81,9 +81,10 @@ impl Pause {
             if is_over(until_ns)
                 && let Some(span) = event.take()
             {
-                self.until_ns.store(0, Ordering::Release);
                 let end_ns = until_ns.min(env.clock.monotonic_ns());
                 events.end_at(span, end_ns, Vec::new());
+                // Last, so that work which goes on finds the event ended.
+                self.until_ns.store(0, Ordering::Release);
             }
         }
         self.over.notify_all();
