@@ -20,7 +20,7 @@ use std::thread;
 use std::time::Duration;
 
 const STAGES: [&str; 2] = ["parse", "table"];
-const OTHERS: [&str; 10] =
+const ALL_STAGES: [&str; 10] =
     ["none", "parse", "dispatch", "memtable", "table", "wal", "sync", "merge", "build", "respond"];
 const PERCENTS: [u32; 3] = [10, 25, 50];
 /// What is predicted may be off by so much.
@@ -131,7 +131,7 @@ fn measure(
         Configuration::Predicted(percent) => (2.0, 100.0 / f64::from(100 - percent)),
         Configuration::Real(percent) => (spared(percent), 1.0),
     };
-    let slow: Vec<String> = OTHERS
+    let slow: Vec<String> = ALL_STAGES
         .iter()
         .map(|other| (other, if *other == stage { own } else { others }))
         .map(|(other, factor)| format!("{other}:{:.2}", 100.0 * (factor - 1.0)))

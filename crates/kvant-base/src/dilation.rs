@@ -85,7 +85,8 @@ pub fn end(experiment: u32) {
 }
 
 /// Ends the thread's stretch, in which it was in the stage with this index, and spins for what is
-/// added to it. A stretch that is longer than `longest_ns` was rest that nobody marked.
+/// added to it. A stretch that is longer than `longest_ns` counts as rest: some threads wait
+/// without naming it.
 pub(crate) fn end_stretch(stage: usize, longest_ns: u64) {
     let Some((experiment, clock)) = running() else { return };
     let stretch = STRETCH.get();

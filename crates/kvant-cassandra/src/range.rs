@@ -168,7 +168,7 @@ impl Range {
         self.has_begun = true;
         let row_bytes_max = pages.iter().map(|page| page.row_bytes_max).max().unwrap_or(0);
         if has_values && row_bytes_max > 0 {
-            // Not for ever: one long row must not make all pages after it short.
+            // Half of the old length at least: later pages grow again after one long row.
             self.row_bytes = row_bytes_max.max(self.row_bytes / 2);
             self.shared.note_row_bytes(row_bytes_max);
         }

@@ -245,6 +245,12 @@ impl Case {
         (&self.cell, &self.workload, &self.phase) == (&other.cell, &other.workload, &other.phase)
     }
 
+    /// What cases that speed up other stages of the same server have in common: subject, workload,
+    /// cell and phase.
+    pub(crate) fn place(&self) -> (&str, &str, &[String], &str) {
+        (&self.subject, &self.workload, &self.cell, self.planned_phase())
+    }
+
     /// The name of its phase in the plan.
     pub fn planned_phase(&self) -> &str {
         let stage = self.sped_up.map_or("", Stage::name);

@@ -28,3 +28,17 @@ fn bytes_have_the_requested_count() {
     }
     assert_ne!(rng.bytes(16), rng.bytes(16));
 }
+
+#[test]
+fn shuffles_bring_every_order_equally_often() {
+    let mut rng = Rng::new(1);
+    let mut counts = std::collections::BTreeMap::new();
+    for _ in 0..6_000 {
+        let mut items = [1, 2, 3];
+        rng.shuffle(&mut items);
+        *counts.entry(items).or_insert(0) += 1;
+    }
+    assert_eq!(counts.len(), 6);
+    assert!(counts.values().all(|count| (850..1_150).contains(count)), "{counts:?}");
+    rng.shuffle::<u8>(&mut []);
+}

@@ -8,7 +8,9 @@
 use super::account;
 use super::directory::Directory;
 use super::hlog::{self, Line, RESPONSE, SEND_LAG, SERVICE};
-use crate::explain::evidence::{Evidence, LockWait, MachineWindow, OperationWindow, Phase, Window};
+use crate::explain::evidence::{
+    Evidence, LockWait, MachineWindow, OperationWindow, Phase, Window, sum_ns,
+};
 use crate::explain::history;
 use crate::record::{Attempt, Watch, WatchSample};
 use kvant_base::wait::WaitKind;
@@ -159,7 +161,7 @@ fn windows(log: &Path, begin_ns: u64) -> Result<Vec<Window>> {
             let part = of.count as f64 / all.max(1) as f64;
             of.late_ns = (late_ns.get(start_ns).copied().unwrap_or(0.0) * part) as u64;
             if let Some(service_ns) = service_ns.get(&(*start_ns, operation.clone())) {
-                let before_ns = (sum_ns(&of.values) - service_ns).max(0.0) as u64;
+                let before_ns = (of.sum_ns() - service_ns).max(0.0) as u64;
                 of.connection_wait_ns = before_ns.saturating_sub(of.late_ns);
             }
         }
@@ -173,10 +175,6 @@ fn values(line: &Line) -> Vec<(u64, u64)> {
     buckets
         .map(|bucket| (bucket.value_iterated_to(), bucket.count_since_last_iteration()))
         .collect()
-}
-
-fn sum_ns(values: &[(u64, u64)]) -> f64 {
-    values.iter().map(|(ns, count)| *ns as f64 * *count as f64).sum()
 }
 
 /// Adds what only the server knows of the time of each window. Its own windows begin at other

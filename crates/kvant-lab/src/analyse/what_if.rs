@@ -12,6 +12,7 @@
 //! 2. There is one call of [`shifts::simultaneous`] for everything that is claimed.
 
 use super::directory::{Directory, Measurement, read_optional};
+use super::statistics;
 use crate::comparison::shifts;
 use crate::model::{Change, GainFigure, Gains, WhatIf};
 use crate::record::{Case, PhaseKind, SpedUp, WhatIfFacts};
@@ -115,7 +116,7 @@ pub(super) fn gains(
             let mut known: Vec<f64> =
                 (1..=block_count).filter_map(|block| value(case.id, figure, 0, block)).collect();
             known.sort_by(f64::total_cmp);
-            let Some(&as_it_is) = known.get(known.len() / 2) else { continue };
+            let Some(as_it_is) = statistics::median(&known) else { continue };
             rows.push(Gains { case: case.id, stage, figure, as_it_is, changes: Vec::new() });
             for percent in &facts.percents {
                 let of_block = |block| {
@@ -147,10 +148,7 @@ pub(super) fn gains(
 
 /// By subject, workload, cell and phase, then by figure, then by benefit.
 fn order(a: &Gains, b: &Gains, cases: &[Case]) -> Ordering {
-    let place = |row: &Gains| {
-        let case = &cases[row.case];
-        (&case.subject, &case.workload, &case.cell, case.planned_phase())
-    };
+    let place = |row: &Gains| cases[row.case].place();
     let benefit = || b.greatest_benefit().total_cmp(&a.greatest_benefit());
     place(a).cmp(&place(b)).then(a.figure.cmp(&b.figure)).then_with(benefit)
 }

@@ -13,10 +13,7 @@ pub(super) fn verdict(report: &Report, found: &WhatIf, trust: Text) -> Vec<Text>
     let mut named: Vec<(&Gains, &Change)> = Vec::new();
     for gains in &found.gains {
         let is_same = |(other, _): &(&Gains, &Change)| {
-            let place = |gains: &Gains| {
-                let case = report.case(gains.case);
-                (&case.subject, &case.workload, &case.cell, case.planned_phase())
-            };
+            let place = |gains: &Gains| report.case(gains.case).place();
             other.figure == gains.figure && place(other) == place(gains)
         };
         if !named.iter().any(is_same)

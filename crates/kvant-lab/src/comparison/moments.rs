@@ -26,10 +26,7 @@ pub fn moments(
 ) -> Vec<Moment> {
     let mut rng = Rng::new(seed.wrapping_add(u64::from(block)));
     let mut suspects: Vec<usize> = (0..suspect_count).collect();
-    for end in (1..suspects.len()).rev() {
-        let other = rng.below(end as u64 + 1) as usize;
-        suspects.swap(end, other);
-    }
+    rng.shuffle(&mut suspects);
     let spread_ns = (gap_ns.end - gap_ns.start).max(1);
     let mut moments = Vec::new();
     for suspect in suspects {

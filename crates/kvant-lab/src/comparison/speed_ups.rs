@@ -9,10 +9,7 @@ pub fn order(seed: u64, block: u32, case: usize, percents: &[u32]) -> Vec<u32> {
     let of_block = Rng::new(seed.wrapping_add(u64::from(block))).next_u64();
     let mut rng = Rng::new(of_block.wrapping_add(case as u64));
     let mut order: Vec<u32> = percents.iter().copied().chain([0]).collect();
-    for end in (1..order.len()).rev() {
-        let other = rng.below(end as u64 + 1) as usize;
-        order.swap(end, other);
-    }
+    rng.shuffle(&mut order);
     order
 }
 

@@ -1,6 +1,6 @@
 //! Whether memory that is in use is slow. A hypervisor can take back what it gave to a machine: the
 //! next access to each page then takes some 100 us, for all programs, and counts as their own CPU
-//! time. Nothing else tells: no steal, no fault that the kernel counts.
+//! time. The kernel counts neither steal nor a fault for it.
 //!
 //! A probe reads some pages of its own, which it has written once, and compares the CPU time. A
 //! page takes a tenth of a microsecond, so that neither a cold cache nor an interrupt takes as long
@@ -10,8 +10,8 @@
 
 use crate::record::Stretch;
 use kvant_env::Clock;
+use kvant_env::clock::thread_cpu_ns;
 use kvant_env::rng::Rng;
-use rustix::time::{ClockId, clock_gettime};
 use std::hint;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,12 +44,12 @@ impl MemoryProbe {
 
     /// Reads some pages.
     pub(super) fn read(&mut self) {
-        let (start_ns, start_cpu_ns) = (self.clock.monotonic_ns(), own_cpu_ns());
+        let (start_ns, start_cpu_ns) = (self.clock.monotonic_ns(), thread_cpu_ns());
         for _ in 0..PAGES_A_READING {
             let page = self.rng.below(PAGES as u64) as usize;
             hint::black_box(self.memory[page * PAGE_BYTES]);
         }
-        let used_ns = own_cpu_ns().saturating_sub(start_cpu_ns);
+        let used_ns = thread_cpu_ns().saturating_sub(start_cpu_ns);
         self.note(Stretch { start_ns, end_ns: self.clock.monotonic_ns() }, used_ns);
     }
 
@@ -71,21 +71,12 @@ impl MemoryProbe {
     }
 }
 
-fn own_cpu_ns() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    u64::try_from(time.tv_sec * 1_000_000_000 + time.tv_nsec).unwrap_or(0)
-}
-
 /// What slow memory did to the time between `from_ns` and `to_ns`, in words, if there was any.
 pub(super) fn note(slow: &[Stretch], from_ns: u64, to_ns: u64) -> Option<String> {
     let within =
         slow.iter().map(|one| one.end_ns.min(to_ns).saturating_sub(one.start_ns.max(from_ns)));
     let ms = within.sum::<u64>() / 1_000_000;
-    (ms > 0).then(|| {
-        format!(
-            "memory was slow for {ms} ms: the hypervisor had taken it back, and no server shows it"
-        )
-    })
+    (ms > 0).then(|| format!("memory was slow for {ms} ms, as if the hypervisor had taken it back"))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@
 //! Of a client's latency, the time that a request was due and all connections were busy was spent
 //! behind other requests. So was, of the time outside of the server, as much as the phase
 //! `selector` takes: a request waits as long on average for the turn in progress to end as within
-//! its own for the requests before it. The rest of the time outside is nobody's.
+//! its own for the requests before it. The rest of the time outside is unexplained.
 
 use super::evidence::{Evidence, LockWait, OperationWindow, Phase, Request};
 use super::level;

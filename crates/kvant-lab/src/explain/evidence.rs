@@ -88,9 +88,14 @@ pub struct OperationWindow {
 
 impl OperationWindow {
     /// Sum of the latencies.
-    pub(super) fn sum_ns(&self) -> f64 {
-        self.values.iter().map(|(ns, count)| *ns as f64 * *count as f64).sum()
+    pub(crate) fn sum_ns(&self) -> f64 {
+        sum_ns(&self.values)
     }
+}
+
+/// The sum of values with their counts.
+pub(crate) fn sum_ns(values: &[(u64, u64)]) -> f64 {
+    values.iter().map(|(ns, count)| *ns as f64 * *count as f64).sum()
 }
 
 /// The machine during a window; `None` where it was not observed.

@@ -3,7 +3,9 @@
 use crate::fake_machine::FakeMachine;
 use crate::server::Server;
 use kvant_env::Env;
+use kvant_lab::analyse;
 use kvant_lab::conduct::{self, Ended, Options, Progress, Stop};
+use kvant_lab::model::Report;
 use kvant_lab::plan::Plan;
 use kvant_lab::record::{Attempt, AttemptVerdict, Run, RunState, Watch};
 use kvant_load::histogram::encoded;
@@ -87,6 +89,21 @@ pub(crate) fn run_of(
         proc: machine.proc(),
     };
     conduct::run(plan, &options, &Env::posix(), stop, progress)
+}
+
+/// Runs an experiment and reads its report, as if nothing had disturbed it: a busy machine, which
+/// the test cannot calm, must not change what it shows.
+pub(crate) fn run_undisturbed(plan: &Plan, dir: &TempDir, machine: &FakeMachine) -> Report {
+    run(plan, dir, machine, &Stop::default(), false, &mut Progress::none()).unwrap();
+    let mut lines = String::new();
+    for mut attempt in journal(dir) {
+        if let AttemptVerdict::Disturbed(_) = attempt.verdict {
+            attempt.verdict = AttemptVerdict::Valid;
+        }
+        lines += &(serde_json::to_string(&attempt).unwrap() + "\n");
+    }
+    fs::write(dir.0.join("run/journal.jsonl"), lines).unwrap();
+    analyse::analyse(&dir.0.join("run")).unwrap()
 }
 
 pub(crate) fn calm(dir: &TempDir) -> FakeMachine {

@@ -1,15 +1,12 @@
 //! Suspects are made to happen to a server of known behaviour: it stalls at flushes, and at nothing
 //! else.
 
-use crate::conduct::{TempDir, calm, journal, plan, read, run};
+use crate::conduct::{TempDir, calm, plan, read, run_undisturbed};
 use crate::server::{STALL, Server};
-use kvant_lab::analyse;
-use kvant_lab::conduct::{Progress, Stop};
 use kvant_lab::explain::intervention::{Effect, Finding};
 use kvant_lab::model::Report;
-use kvant_lab::record::{AttemptVerdict, InterventionFacts, Suspect, Trial};
+use kvant_lab::record::{InterventionFacts, Suspect, Trial};
 use std::collections::BTreeMap;
-use std::fs;
 
 const PLAN: &str = r#"
 connections = 4
@@ -22,7 +19,6 @@ path = "/v0/status"
 held = { rate = 400, duration = "1s", warmup = "50ms" }
 "#;
 
-/// Runs the experiment; a busy machine, which the test cannot calm, must not disturb it.
 fn experiment(dir: &TempDir, suspects: Vec<Suspect>, block_count: u32) -> Report {
     let (server, machine) = (Server::stalling(), calm(dir));
     let facts = InterventionFacts {
@@ -32,16 +28,7 @@ fn experiment(dir: &TempDir, suspects: Vec<Suspect>, block_count: u32) -> Report
         gap_max_ns: 60_000_000,
     };
     let plan = plan(PLAN, &server).intervene(facts, block_count).unwrap();
-    run(&plan, dir, &machine, &Stop::default(), false, &mut Progress::none()).unwrap();
-    let mut lines = String::new();
-    for mut attempt in journal(dir) {
-        if let AttemptVerdict::Disturbed(_) = attempt.verdict {
-            attempt.verdict = AttemptVerdict::Valid;
-        }
-        lines += &(serde_json::to_string(&attempt).unwrap() + "\n");
-    }
-    fs::write(dir.0.join("run/journal.jsonl"), lines).unwrap();
-    analyse::analyse(&dir.0.join("run")).unwrap()
+    run_undisturbed(&plan, dir, &machine)
 }
 
 #[test]

@@ -1,16 +1,13 @@
 //! Stages of a server are sped up, by slowing all others down. Whether predictions are right is the
 //! matter of the tests of kvant-base and of the analysis, which need no time of a busy machine.
 
-use crate::conduct::{TempDir, calm, journal, plan, read, run};
+use crate::conduct::{TempDir, calm, plan, read, run_undisturbed};
 use crate::server::Server;
 use kvant_base::tag::Stage;
-use kvant_lab::analyse;
-use kvant_lab::conduct::{Progress, Stop};
 use kvant_lab::model::{GainFigure, Report};
-use kvant_lab::record::{AttemptVerdict, PhaseKind, SpedUp, WhatIfFacts};
+use kvant_lab::record::{PhaseKind, SpedUp, WhatIfFacts};
 use kvant_load::Rate;
 use kvant_load::report::json::ResultFile;
-use std::fs;
 
 const PLAN: &str = r#"
 connections = 4
@@ -24,21 +21,11 @@ highest = { closed = true, duration = "200ms", warmup = "20ms" }
 held = { rate = 400, duration = "200ms", warmup = "20ms" }
 "#;
 
-/// Runs the experiment; a busy machine, which the test cannot calm, must not disturb it.
 fn experiment(dir: &TempDir, server: &Server, stages: &[Stage]) -> Report {
     let machine = calm(dir);
     let facts = WhatIfFacts { stages: stages.to_vec(), percents: vec![25, 50] };
     let plan = plan(PLAN, server).what_if(facts, 2).unwrap();
-    run(&plan, dir, &machine, &Stop::default(), false, &mut Progress::none()).unwrap();
-    let mut lines = String::new();
-    for mut attempt in journal(dir) {
-        if let AttemptVerdict::Disturbed(_) = attempt.verdict {
-            attempt.verdict = AttemptVerdict::Valid;
-        }
-        lines += &(serde_json::to_string(&attempt).unwrap() + "\n");
-    }
-    fs::write(dir.0.join("run/journal.jsonl"), lines).unwrap();
-    analyse::analyse(&dir.0.join("run")).unwrap()
+    run_undisturbed(&plan, dir, &machine)
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::outcome::ThreadOutcome;
 use crate::record::{Interval, OpRecord};
 use crate::source::Expected;
 use kvant_env::Clock;
-use rustix::time::{ClockId, clock_gettime};
+use kvant_env::clock::thread_cpu_ns;
 use std::sync::mpsc::Receiver;
 
 /// Time from the start to the calibration of `wrk2_exact`.
@@ -245,11 +245,6 @@ impl CallSampler {
         let is_sampled = self.calls.is_multiple_of(SOURCE_SAMPLE);
         is_sampled.then(|| SampledCall { cpu_ns: thread_cpu_ns(), start_ns: clock.monotonic_ns() })
     }
-}
-
-fn thread_cpu_ns() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! Starting and stopping a session.
 //!
-//! A process runs one at a time. One that runs in the background, when nobody asks for another one,
-//! ends when [`Profiler::start`] is called: a server that always samples a little can be recorded
-//! at any time.
+//! A process runs one session at a time. A background session ends when [`Profiler::start`] is
+//! called, so a server that always samples at a low rate can be recorded at any time.
 //!
 //! Threads: any. A lock is held while sessions in the background start, and end for another.
 

@@ -38,7 +38,7 @@ pub(super) fn name_of(id: u32) -> Option<String> {
 /// The kernel's scheduler statistics of a thread. They stay those of this thread even if its id is
 /// reused.
 pub(super) struct SchedulerStats {
-    /// `schedstat`; `None` if the kernel has none, or nobody asks for it.
+    /// `schedstat`; `None` if the kernel has none, or if waits for processors are not sampled.
     file: Option<OwnedFd>,
 }
 

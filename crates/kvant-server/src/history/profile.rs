@@ -3,7 +3,8 @@
 //! A session lasts for five seconds and is summed up by tag and second: stacks are for recordings
 //! on request, to which it gives way. Its seconds are in the history when it has ended.
 //!
-//! Threads: a task of its own. Whoever ends the session adds to the history.
+//! Threads: a task of its own starts the sessions. The thread that ends a session, this task's or
+//! that of a recording on request, adds its seconds to the history.
 
 use super::{CpuSecond, History};
 use crate::timing::SECOND_NS;

@@ -158,7 +158,7 @@ fn surviving_contents(
     }
     if matches!(draw, Draw::Any) && rng.one_in(2) {
         for run in survivors.chunk_by_mut(|a, b| a.is_movable && b.is_movable) {
-            shuffle(run, rng);
+            rng.shuffle(run);
         }
     }
 
@@ -215,11 +215,4 @@ fn sectors(offset_bytes: u64, bytes: &[u8]) -> Vec<Edit> {
         rest = after;
     }
     sectors
-}
-
-/// A Fisher-Yates shuffle.
-fn shuffle<T>(items: &mut [T], rng: &mut Rng) {
-    for last in (1..items.len()).rev() {
-        items.swap(last, rng.below(last as u64 + 1) as usize);
-    }
 }

@@ -42,7 +42,7 @@ fn a_busy_event_loop_is_named_by_a_server_that_sees_a_part_of_the_waiting() {
 
 #[test]
 fn time_that_only_the_client_saw_is_unexplained() {
-    // Responses of 50 ms in each second reach the client late, and nobody marks it. The server has
+    // Responses of 50 ms in each second reach the client late, without an event. The server has
     // a short queue at all times, which must not be given what it did not cause.
     let simulation = Simulation {
         rate_per_s: 2_000,

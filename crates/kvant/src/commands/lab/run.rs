@@ -2,6 +2,7 @@
 
 use super::report::write_report;
 use crate::commands::signals::{self, EXIT_INTERRUPTED};
+use crate::exit::EXIT_USAGE;
 use clap::ArgMatches;
 use kvant_base::{Error, ErrorKind, Result, timestamp};
 use kvant_env::Env;
@@ -30,6 +31,34 @@ pub(super) fn run(args: &ArgMatches) -> u8 {
     };
     let place = place(args, &plan);
     run_plan(args, plan, place)
+}
+
+/// Makes an experiment of the plan that the arguments name, with their number of blocks, and runs
+/// it in DIR, where it goes on if it has begun; returns the exit code.
+pub(super) fn run_experiment(
+    args: &ArgMatches,
+    experiment: impl FnOnce(Plan, u32) -> std::result::Result<Plan, String>,
+) -> u8 {
+    let name: &String = args.get_one("plan").expect("it has a default");
+    let block_count = args.get_one("blocks").copied().expect("it has a default");
+    let plan = match Plan::open(name) {
+        Ok(plan) => plan,
+        Err(problem) => {
+            crate::complain(&problem.to_string());
+            return crate::EXIT_FAILED;
+        }
+    };
+    match experiment(plan, block_count) {
+        Ok(plan) => {
+            let dir = path(args, "DIR");
+            let resumes = host::is_file(&dir.join("run.json"));
+            run_plan(args, plan, Place { dir, resumes })
+        }
+        Err(problem) => {
+            crate::complain(&problem);
+            EXIT_USAGE
+        }
+    }
 }
 
 /// Runs a plan in this directory and writes its report; returns the exit code.

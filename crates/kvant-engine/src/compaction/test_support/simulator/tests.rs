@@ -254,9 +254,7 @@ fn options_of(goal: CompactionGoal, memtable_entries: u64) -> CompactionOptions 
 
 fn permutation(rng: &mut Rng, count: u64) -> Vec<u64> {
     let mut numbers: Vec<u64> = (0..count).collect();
-    for index in (1..numbers.len()).rev() {
-        numbers.swap(index, rng.below(index as u64 + 1) as usize);
-    }
+    rng.shuffle(&mut numbers);
     numbers
 }
 
