@@ -105,17 +105,26 @@ fn deleting_everything_empties_the_tree() {
     assert!(tree.summary().levels.iter().all(Vec::is_empty), "\n{tree}");
 }
 
+/// In the mean of ten trees: about one in a hundred keeps its tombstones above the last level,
+/// because the tables at the edges of each merge would be written for few of them.
 #[test]
 fn deletes_of_two_fifths_free_most_of_their_space() {
-    let mut tree = simulator();
     let mut rng = test_rng();
-    tree.fill(Workload::Uniform { key_count: 20_000 }, &mut rng, 60, MEMTABLE_ENTRIES, usize::MAX);
-    for from in 0..2 {
-        let keys = (from..20_000).step_by(5);
-        tree.flush(keys.map(|key| (key, Write::Delete)).collect());
-        tree.compact(usize::MAX);
-    }
-    assert!(tree.space_amplification() <= 1.4, "\n{tree}");
+    let workload = Workload::Uniform { key_count: 20_000 };
+    let amplifications: Vec<f64> = (0..10)
+        .map(|_| {
+            let mut tree = simulator();
+            tree.fill(workload, &mut rng, 60, MEMTABLE_ENTRIES, usize::MAX);
+            for from in 0..2 {
+                let keys = (from..20_000).step_by(5);
+                tree.flush(keys.map(|key| (key, Write::Delete)).collect());
+                tree.compact(usize::MAX);
+            }
+            tree.space_amplification()
+        })
+        .collect();
+    let mean = amplifications.iter().sum::<f64>() / 10.0;
+    assert!(mean <= 1.25, "{amplifications:?}");
 }
 
 #[test]
