@@ -30,6 +30,8 @@ const KEYS: u64 = 100_000;
 /// Nodes that use less CPU time in a second, in microseconds, are at rest.
 const REST_US: f64 = 50_000.0;
 const REST_WAIT_MAX_S: u64 = 60;
+/// Requests by which nodes compile what an operation needs, in times those of a measurement.
+const WARM_UP_FACTOR: u64 = 5;
 /// Requests of a measurement, by operation: some seconds.
 const OPERATIONS: [(&str, u64); 3] = [("put", 60_000), ("get", 60_000), ("range", 6_000)];
 
@@ -145,6 +147,7 @@ fn measure(
     println!("                  a second   CPU a request in us          processors used, of 1");
     println!("                             program  generator   nodes   programs  nodes");
     for &(operation, count) in operations {
+        bench.driver(operation, WARM_UP_FACTOR * count)?;
         bench.wait_for_rest()?;
         let (mut driver, mut kvant, mut memory) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..rounds {

@@ -4,7 +4,7 @@
 //! it received the write, so one is added.
 
 use crate::attempts::Course;
-use crate::figures::{Kind, NodeStats};
+use crate::figures::{Figures, Kind, NodeStats};
 use crate::options::Options;
 use crate::range::Range;
 use crate::second_reads::SecondReadStats;
@@ -18,11 +18,17 @@ use serde::Serialize;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 /// Between two attempts to reach a cluster that is away at the start.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// While so many requests are in flight, a thread of the connections that was woken up lets more
+/// requests and answers arrive before it handles them together (docs/cluster.md has what
+/// that brings). The kernel adds some 50 us of its own to this time.
+const GATHERED_FROM: u32 = 32;
+const GATHER_TIME: Duration = Duration::from_micros(50);
 
 /// The outcome of a request, and how it has gone, later.
 pub type Pending<T> = Pin<Box<dyn Future<Output = (Result<T>, Course)> + Send>>;
@@ -88,14 +94,23 @@ impl Cluster {
         let failed = |error: std::io::Error| {
             Error::new(ErrorKind::Io, format!("no runtime for the cluster's connections: {error}"))
         };
+        let figures = Figures::new(Arc::clone(clock), options.limits_adapt);
+        let load = Arc::clone(&figures);
+        let gather = move || {
+            if load.in_flight() >= GATHERED_FROM {
+                #[expect(clippy::disallowed_methods, reason = "events are what is waited for")]
+                thread::sleep(GATHER_TIME);
+            }
+        };
         let runtime = Builder::new_multi_thread()
             .worker_threads((host::cpu_count() / 2).max(1))
             .thread_name("cluster")
+            .on_thread_unpark(gather)
             .enable_all()
             .build()
             .map_err(failed)?;
         loop {
-            match runtime.block_on(Shared::open(options, clock)) {
+            match runtime.block_on(Shared::open(options, clock, &figures)) {
                 Ok(shared) => {
                     return Ok(Cluster { shared: Arc::new(shared), runtime: Some(runtime) });
                 }

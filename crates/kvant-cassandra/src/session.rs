@@ -88,9 +88,12 @@ impl Statements {
 }
 
 impl Shared {
-    pub(crate) async fn open(options: &Options, clock: &Arc<dyn Clock>) -> Result<Shared> {
-        let figures = Figures::new(Arc::clone(clock), options.limits_adapt);
-        let session = connect::connect(options, &figures).await?;
+    pub(crate) async fn open(
+        options: &Options,
+        clock: &Arc<dyn Clock>,
+        figures: &Arc<Figures>,
+    ) -> Result<Shared> {
+        let session = connect::connect(options, figures).await?;
         let schema = schema::open(&session, options).await?;
         let default_acks = acks(options.ack_count, schema.replica_count)?;
         let quorum = acks(None, schema.replica_count)?;
@@ -156,7 +159,7 @@ impl Shared {
             session,
             schema,
             default_acks,
-            figures,
+            figures: Arc::clone(figures),
             second_reads,
             traces: Traces::new(),
             runtime: Handle::current(),

@@ -11,6 +11,8 @@ const PREFERRED: [f64; 4] = [99.0, 99.9, 90.0, 50.0];
 const OPERATIONS_MAX: usize = 4;
 /// Shares below this part are not told.
 const PART_MIN: f64 = 0.05;
+/// Uses of CPU time that the verdict speaks of.
+const CPU_USES_MAX: usize = 3;
 /// A use of CPU time that grew by less than this part of a CPU is not told.
 const CPU_GROWTH_MIN: f64 = 0.1;
 /// Windows without which intervals say little.
@@ -35,18 +37,24 @@ pub(super) fn verdict(explanation: &Explanation) -> Vec<String> {
     if told.is_empty() {
         return vec!["There are too few requests to explain anything.".to_owned()];
     }
-    let grown = explanation.cpu.first().filter(|used| used.slow - used.calm >= CPU_GROWTH_MIN);
     let rows = told.into_iter().map(|row| row_sentence(explanation, row));
-    rows.chain(grown.map(cpu_sentence)).collect()
+    rows.chain(cpu_sentence(&explanation.cpu)).collect()
 }
 
-fn cpu_sentence(used: &CpuUse) -> String {
-    format!(
-        "While requests were slow, the server used {} of a CPU for {}, and {} otherwise.",
-        percent(used.slow),
-        used.purpose,
-        percent(used.calm)
-    )
+/// The uses that grew most, if any did; they are in this order.
+fn cpu_sentence(uses: &[CpuUse]) -> Option<String> {
+    let grown: Vec<String> = uses
+        .iter()
+        .take_while(|used| used.slow - used.calm >= CPU_GROWTH_MIN)
+        .take(CPU_USES_MAX)
+        .map(|used| {
+            let [slow, calm] = [used.slow, used.calm].map(percent);
+            format!("{slow} for {} (otherwise {calm})", used.purpose)
+        })
+        .collect();
+    (!grown.is_empty()).then(|| {
+        format!("While requests were slow, the server used of a CPU: {}.", grown.join(", "))
+    })
 }
 
 fn row_sentence(explanation: &Explanation, row: &Row) -> String {

@@ -25,17 +25,26 @@ const PART_MIN: f64 = 0.005;
 pub fn explanation(explanation: &Explanation) -> String {
     let colors = Colors::new(explanation);
     let title = format!("Kvant explains {}", escape(&explanation.source));
-    let content = [
-        verdict(explanation),
-        overview(explanation, &colors),
-        rows(explanation, &colors),
-        effects(explanation),
-        cpu(explanation),
-        moments(explanation, &colors),
-    ]
-    .concat();
+    let sections = [
+        ("overview", "What happened", overview(explanation, &colors)),
+        ("shares", "Where the tail comes from", rows(explanation, &colors)),
+        ("interventions", "What making suspects happen changed", effects(explanation)),
+        ("cpu", "What the server did meanwhile", cpu(explanation)),
+        ("moments", "The slowest requests", moments(explanation, &colors)),
+    ];
+    let (mut links, mut content) = (String::new(), verdict(explanation));
+    for (id, name, body) in sections.iter().filter(|(_, _, body)| !body.is_empty()) {
+        links += &format!("<a href=\"#{id}\">{name}</a>");
+        content += &format!("<section id=\"{id}\"><h2>{name}</h2>\n{body}</section>\n");
+    }
     let style = [front::STYLE, REPORT_STYLE, STYLE].concat();
-    front::fill(TEMPLATE, &[("TITLE", &title), ("/*STYLE*/", &style), ("<!--CONTENT-->", &content)])
+    let parts = [
+        ("TITLE", title.as_str()),
+        ("/*STYLE*/", &style),
+        ("<!--LINKS-->", &links),
+        ("<!--CONTENT-->", &content),
+    ];
+    front::fill(TEMPLATE, &parts)
 }
 
 fn verdict(explanation: &Explanation) -> String {
@@ -71,9 +80,9 @@ fn overview(explanation: &Explanation, colors: &Colors) -> String {
     let overview = &explanation.overview;
     let requests: u64 = overview.counts.iter().sum();
     format!(
-        "<section id=\"overview\"><h2>What happened</h2>\n<p class=\"note\">Response times of {} \
+        "<p class=\"note\">Response times of {} \
          requests, a column for each {}: the median, the 99th percentile and the longest. Below \
-         them, what else happened.</p>\n<div class=\"wide\">{}</div>\n</section>\n",
+         them, what else happened.</p>\n<div class=\"wide\">{}</div>\n",
         number(requests as f64),
         time(overview.column_ns as f64),
         chart::overview(explanation, colors)
@@ -98,11 +107,10 @@ fn rows(explanation: &Explanation, colors: &Colors) -> String {
         content += &row_markup(explanation, row, colors);
     }
     format!(
-        "<section id=\"shares\"><h2>Where the tail comes from</h2>\n<p class=\"note\">Of each \
-         percentile: its undisturbed level, and what lies above it, shared out. The brackets are 95 % \
+        "<p class=\"note\">Of each percentile: its undisturbed level, and what lies above it, shared out. The brackets are 95 % \
          intervals. <b>Waited for</b>: the requests themselves say so. <b>Coincides with</b>: slow \
          requests are there more often than by chance; that is no proof, which only an experiment \
-         gives.</p>\n{content}</section>\n"
+         gives.</p>\n{content}"
     )
 }
 
@@ -176,10 +184,9 @@ fn effects(explanation: &Explanation) -> String {
     };
     let rows: Vec<String> = explanation.effects.iter().map(row).collect();
     format!(
-        "<section id=\"interventions\"><h2>What making suspects happen changed</h2>\n<p \
-         class=\"note\">Of all attempts of the experiment together: each suspect was made to happen \
+        "<p class=\"note\">Of all attempts of the experiment together: each suspect was made to happen \
          at random moments, and compared with moments at which nothing was done. All intervals hold \
-         together in 99 of 100 experiments.</p>\n{}</section>\n",
+         together in 99 of 100 experiments.</p>\n{}",
         table("", &heads, &rows)
     )
 }
@@ -200,9 +207,9 @@ fn cpu(explanation: &Explanation) -> String {
     };
     let rows: Vec<String> = explanation.cpu.iter().map(row).collect();
     format!(
-        "<section id=\"cpu\"><h2>What the server did meanwhile</h2>\n<p class=\"note\">CPU time, in \
+        "<p class=\"note\">CPU time, in \
          per cent of a CPU, from samples: in seconds with slow requests, and in the others. It says \
-         what a queue was behind, not that requests waited for it.</p>\n{}</section>\n",
+         what a queue was behind, not that requests waited for it.</p>\n{}",
         table("", &heads, &rows)
     )
 }
@@ -216,8 +223,8 @@ fn moments(explanation: &Explanation, colors: &Colors) -> String {
     };
     let items: String = explanation.moments.iter().map(of).collect();
     format!(
-        "<section id=\"moments\"><h2>The slowest requests</h2>\n<p class=\"note\">At most three of \
+        "<p class=\"note\">At most three of \
          one second. The wide bar is the request with its phases, the narrow ones are what happened \
-         around it.</p>\n<ol>\n{items}</ol></section>\n"
+         around it.</p>\n<ol>\n{items}</ol>"
     )
 }

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Samples per second of CPU time. One costs some 10 us: 0.02 % of it.
+/// Samples per second of CPU time: a hundred in a session of a busy processor.
 const RATE_HZ: u32 = 19;
 const SESSION_NS: u64 = 5 * SECOND_NS;
 /// More than two hundred processors give in a session.
