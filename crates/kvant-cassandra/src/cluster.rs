@@ -25,8 +25,8 @@ use tokio::runtime::{Builder, Runtime};
 /// Between two attempts to reach a cluster that is away at the start.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// While so many requests are in flight, a thread of the connections that was woken up lets more
-/// requests and answers arrive before it handles them together (docs/cluster.md has what
-/// that brings). The kernel adds some 50 us of its own to this time.
+/// requests and answers arrive before it handles them together (docs/decisions/0032-*). The kernel
+/// adds some 50 us of its own to this time.
 const GATHERED_FROM: u32 = 32;
 const GATHER_TIME: Duration = Duration::from_micros(50);
 
