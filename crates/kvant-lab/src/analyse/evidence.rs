@@ -240,27 +240,23 @@ fn machine(watch: &Watch, from_ns: u64, to_ns: u64) -> MachineWindow {
     }
 }
 
-/// Waits for locks, by window, from the samples of a recording.
+/// Waits for locks, from the samples of a recording.
 fn lock_waits(windows: &[Window], attempt: &Attempt, recording: &Recording) -> Vec<LockWait> {
-    let mut sums: BTreeMap<(u32, usize, &str), u64> = BTreeMap::new();
     let of_locks =
         recording.samples.iter().filter(|one| one.kind == Kind::Wait(WaitKind::Contention));
-    for sample in of_locks {
-        let end_ns = recording.facts.started_wall_ns + sample.time_ns + sample.duration_ns;
-        let at_ns = u64::try_from(attempt.monotonic_ns(end_ns)).unwrap_or(0);
-        let next = windows.partition_point(|window| window.start_ns <= at_ns);
-        let Some(at) = next.checked_sub(1).filter(|at| windows[*at].end_ns() > at_ns) else {
-            continue;
-        };
-        let key = (sample.name, at, sample.tag.activity.name());
-        *sums.entry(key).or_default() += sample.weight;
-    }
-    sums.into_iter()
-        .map(|((name, window, operation), waited_ns)| LockWait {
-            name: recording.names.get(name as usize).cloned().unwrap_or_default(),
-            window,
-            operation: operation.to_owned(),
-            waited_ns,
+    of_locks
+        .filter_map(|sample| {
+            let end_ns = recording.facts.started_wall_ns + sample.time_ns + sample.duration_ns;
+            let at_ns = u64::try_from(attempt.monotonic_ns(end_ns)).unwrap_or(0);
+            let next = windows.partition_point(|window| window.start_ns <= at_ns);
+            let window = next.checked_sub(1).filter(|at| windows[*at].end_ns() > at_ns)?;
+            Some(LockWait {
+                name: recording.names.get(sample.name as usize).cloned().unwrap_or_default(),
+                window,
+                operation: sample.tag.activity.name().to_owned(),
+                length_ns: sample.duration_ns,
+                waited_ns: sample.weight,
+            })
         })
         .collect()
 }

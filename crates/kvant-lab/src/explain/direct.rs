@@ -21,6 +21,7 @@ use super::evidence::{Evidence, LockWait, OperationWindow, Phase, Request};
 use super::level;
 use super::model::Cause;
 use super::suspects;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// From this percentile on, phases are those of kept requests.
@@ -130,6 +131,7 @@ pub(super) struct Direct<'a> {
     spans_ns: Vec<(u64, u64)>,
     /// Kept requests of the operation that can speak for the percentile, by end.
     kept: Vec<(&'a Request, Split)>,
+    /// By window, the longest first.
     locks: BTreeMap<usize, Vec<&'a LockWait>>,
     is_of_kept: bool,
     /// Whether latencies are a client's.
@@ -159,6 +161,9 @@ impl<'a> Direct<'a> {
         for wait in evidence.lock_waits.iter().filter(|wait| wait.operation == operation) {
             locks.entry(wait.window).or_default().push(wait);
         }
+        for waits in locks.values_mut() {
+            waits.sort_by_key(|wait| Reverse(wait.length_ns));
+        }
         Direct {
             windows: level::windows_of(evidence, operation),
             spans_ns: evidence
@@ -183,7 +188,7 @@ impl<'a> Direct<'a> {
             let beyond = std::array::from_fn(|at| (time_ns[at] - work_ns[at]).max(0.0));
             waited = near.parts_of(&beyond);
         }
-        self.add_sums(at, &mut waited);
+        self.add_sums(at, work_ns.iter().sum(), &mut waited);
         waited
     }
 
@@ -217,12 +222,18 @@ impl<'a> Direct<'a> {
         let mut waited = sum.parts_of(&time_ns);
         for &at in &calm {
             let mut sums = Waited::default();
-            self.add_sums(at, &mut sums);
+            self.add_sums(at, 0.0, &mut sums);
             for (cause, part) in sums.parts {
                 *waited.parts.entry(cause).or_default() += part / calm.len() as f64;
             }
         }
         limit(&mut waited);
+        // Locks are waited for while storage works.
+        let is_lock = |cause: &Cause| matches!(cause, Cause::Lock(_));
+        let of_locks = waited.parts.iter().filter(|(cause, _)| is_lock(cause));
+        let part: f64 = of_locks.map(|(_, part)| part).sum();
+        let storage_ns = &mut work_ns[Phase::Storage as usize];
+        *storage_ns = (*storage_ns - part * time_ns.iter().sum::<f64>()).max(0.0);
         (work_ns, waited)
     }
 
@@ -281,19 +292,45 @@ impl<'a> Direct<'a> {
         (sum, count)
     }
 
-    /// Waits for locks and lateness of the generator: of the time of all requests of the window.
-    fn add_sums(&self, at: usize, waited: &mut Waited) {
+    /// Waits for locks, and lateness of the generator as a part of the time of all requests of the
+    /// window. What a slow request waits for begins above `work_ns`.
+    fn add_sums(&self, at: usize, work_ns: f64, waited: &mut Waited) {
         let Some(of) = self.windows[at] else { return };
         let all = of.sum_ns();
-        for wait in self.locks.get(&at).into_iter().flatten() {
-            let part = wait.waited_ns as f64 / all.max(1.0);
-            *waited.parts.entry(Cause::Lock(wait.name.clone())).or_default() += part;
+        if let Some(waits) = self.locks.get(&at) {
+            self.add_locks(of, waits, work_ns, waited);
         }
         if of.late_ns > 0 {
             let part = of.late_ns as f64 / all.max(1.0);
             *waited.parts.entry(Cause::Generator).or_default() += part;
         }
         limit(waited);
+    }
+
+    /// From p99 on, the slow requests of a window are those that waited longest: as many waits as
+    /// they are, if a wait is at least half of the percentile. Below, all waits are those of all
+    /// requests.
+    fn add_locks(
+        &self,
+        of: &OperationWindow,
+        waits: &[&LockWait],
+        work_ns: f64,
+        waited: &mut Waited,
+    ) {
+        let from_ns = if self.is_of_kept { self.from_ns } else { 0 };
+        let slow = || of.values.iter().filter(|(ns, _)| *ns >= from_ns);
+        let mut left: f64 = slow().map(|(_, count)| *count as f64).sum();
+        let time_ns: f64 = slow().map(|(ns, count)| (*ns as f64 - work_ns) * *count as f64).sum();
+        for wait in waits {
+            if left <= 0.0 || time_ns <= 0.0 || 2 * wait.length_ns < from_ns {
+                break;
+            }
+            let length_ns = wait.length_ns.max(1) as f64;
+            let count = (wait.waited_ns as f64 / length_ns).min(left);
+            left -= count;
+            let cause = Cause::Lock(wait.name.clone());
+            *waited.parts.entry(cause).or_default() += count * length_ns / time_ns;
+        }
     }
 }
 

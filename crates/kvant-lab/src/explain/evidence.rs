@@ -23,7 +23,7 @@ pub struct Evidence {
     pub events: Vec<EventFacts>,
     /// Some of the slowest requests, with their phases.
     pub requests: Vec<Request>,
-    /// Times spent waiting for locks, by name and window index; known from recordings.
+    /// Waits for locks; known from recordings.
     pub lock_waits: Vec<LockWait>,
     /// What the server used CPU time for, ascending; seconds may be missing.
     pub cpu: Vec<CpuSecond>,
@@ -172,16 +172,18 @@ impl Request {
     }
 }
 
-/// Time that requests waited for a lock during one window.
+/// A wait for a lock, or a sample that stands for several of this length.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LockWait {
     /// Name of the lock.
     pub name: String,
-    /// Index into [`Evidence::windows`].
+    /// Index into [`Evidence::windows`] of the window in which it ended.
     pub window: usize,
-    /// Activity of the waiting threads, such as `get`.
+    /// Activity of the waiting thread, such as `get`.
     pub operation: String,
-    /// Time waited by all threads together.
+    /// How long the thread waited.
+    pub length_ns: u64,
+    /// Time of all waits that it stands for.
     pub waited_ns: u64,
 }
 

@@ -4,7 +4,7 @@ mod client;
 mod cpu;
 pub(super) mod simulation;
 
-use super::evidence::Phase;
+use super::evidence::{LockWait, Phase};
 use super::model::{Cause, Row, Share};
 use super::{Evidence, Explanation, explain, text};
 use kvant_env::rng::Rng;
@@ -344,18 +344,46 @@ fn a_hot_lock_is_named() {
         ..Simulation::default()
     };
     let mut evidence = simulation.evidence();
-    for at in 0..evidence.windows.len() {
-        let Some(of) = evidence.windows[at].operations.get("get") else { continue };
-        evidence.lock_waits.push(super::evidence::LockWait {
-            name: "registry".to_owned(),
-            window: at,
-            operation: "get".to_owned(),
-            waited_ns: of.count * 2 * MS,
-        });
-    }
+    add_lock_waits(&mut evidence, |latency_ns| latency_ns.saturating_sub(200_000));
     let explanation = explain(&evidence);
     for percent in [50.0, 99.0] {
-        assert_first(&explanation, "get", percent, &Cause::Lock("registry".to_owned()));
+        assert_first(&explanation, "get", percent, &registry());
+    }
+}
+
+#[test]
+fn a_lock_that_all_requests_wait_for_shortly_does_not_explain_the_slow_ones() {
+    let simulation = Simulation {
+        special: |request, rng| {
+            let is_slow = rng.below(50) == 0;
+            request.phases_ns[Phase::Storage as usize] += if is_slow { 5 * MS } else { 0 };
+        },
+        ..Simulation::default()
+    };
+    let mut evidence = simulation.evidence();
+    add_lock_waits(&mut evidence, |_| 150_000);
+    let explanation = explain(&evidence);
+    assert_first(&explanation, "get", 99.0, &Cause::Unexplained);
+    assert!(row(&explanation, "get", 99.0).shares.iter().all(|share| share.cause != registry()));
+}
+
+fn registry() -> Cause {
+    Cause::Lock("registry".to_owned())
+}
+
+/// Adds a wait to each request, of a length that follows from its latency.
+fn add_lock_waits(evidence: &mut Evidence, length_ns: fn(u64) -> u64) {
+    for (window, of) in evidence.windows.iter().enumerate() {
+        for (latency_ns, count) in of.operations.get("get").into_iter().flat_map(|of| &of.values) {
+            let length_ns = length_ns(*latency_ns);
+            evidence.lock_waits.push(LockWait {
+                name: "registry".to_owned(),
+                window,
+                operation: "get".to_owned(),
+                length_ns,
+                waited_ns: length_ns * count,
+            });
+        }
     }
 }
 
