@@ -13,7 +13,7 @@ const STOLEN_PART_OF_SECOND_MAX: f64 = 0.05;
 /// other task needs does not disturb.
 const OTHERS_PART_MAX: f64 = 0.15;
 /// Part of the time in which some task may wait for a CPU.
-const PRESSURE_PART_MAX: f64 = 0.1;
+pub(crate) const PRESSURE_PART_MAX: f64 = 0.1;
 /// Part of a phase that disturbed seconds may take.
 const DISTURBED_TIME_PART_MAX: f64 = 0.1;
 /// The same of a phase that is a figure.

@@ -19,7 +19,8 @@
 mod text;
 
 use crate::config::Rate;
-use crate::disturbance::disturbance;
+use crate::disturbance::{PRESSURE_PART_MAX, disturbance};
+use crate::histogram::Histogram;
 use crate::outcome::Outcome;
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +34,11 @@ const MISSING_PART_MAX: f64 = 0.005;
 const CPU_PART_FULL: f64 = 0.9;
 /// The script limits the threads if it takes this part of their time.
 const SCRIPT_PART_MAX: f64 = 0.5;
+/// A response time so many times the service time was mostly a wait for a free connection.
+const QUEUED_FACTOR: u64 = 2;
+/// The percentile that shows such waits: a pause of the server is in higher ones only, unless it is
+/// a tenth of the time.
+const QUEUED_PERCENT: f64 = 90.0;
 /// Percentiles that are divided between generator and server ...
 const SHARES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
 /// ... and the highest of them that a valid phase needs.
@@ -134,6 +140,16 @@ pub fn judge(outcome: &Outcome) -> Verdict {
     }
 }
 
+/// Response and service time, in nanoseconds, of which one request of ten has more, if requests
+/// waited for a free connection for most of the former: the rate is near the highest, and its
+/// latency is the length of a queue. `None` in a closed loop, which has no such wait.
+pub(crate) fn queued_ns(outcome: &Outcome) -> Option<[u64; 2]> {
+    let of = |histogram: &Histogram| histogram.percentile_ns(QUEUED_PERCENT);
+    let [response_ns, service_ns] = [of(&outcome.response()), of(&outcome.service())];
+    let is_queued = response_ns > QUEUED_FACTOR * (service_ns + of(&outcome.total.send_lag));
+    (outcome.phase.rate != Rate::Closed && is_queued).then_some([response_ns, service_ns])
+}
+
 struct Facts<'a> {
     outcome: &'a Outcome,
     shares: Vec<Share>,
@@ -174,6 +190,13 @@ impl<'a> Facts<'a> {
     fn late_percents(&self) -> Vec<f64> {
         let late = self.shares.iter().filter(|share| !share.is_server);
         late.map(|share| share.percent).filter(|percent| *percent <= VALID_PERCENT).collect()
+    }
+
+    /// Whether half of the requests were late although a core was free most of the time.
+    fn is_woken_late(&self) -> bool {
+        let waited_part = self.outcome.machine.and_then(|machine| machine.pressure_part);
+        self.shares.first().is_some_and(|median| !median.is_server)
+            && waited_part.is_some_and(|part| part <= PRESSURE_PART_MAX)
     }
 
     fn is_full(&self) -> bool {

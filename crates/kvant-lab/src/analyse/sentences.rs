@@ -363,15 +363,10 @@ pub(super) fn observations(report: &Report) -> Vec<Observation> {
         if let Some(failed) = figures.service_failed_p99_ns {
             add("refusals", vec![case.id], refusals(case, figures, failed.median));
         }
-        let maximum = report.maxima.iter().find(|maximum| {
-            let of = report.case(maximum.case);
-            of.subject == case.subject && of.workload == case.workload && of.cell == case.cell
-        });
-        let limit = maximum.and_then(|maximum| maximum.rate_per_s);
-        if let (Some(limit), Some(planned)) = (limit, figures.planned_per_s)
-            && planned > SATURATED_PART * limit.median
+        if let (Some(limit), Some(planned)) = (limit_per_s(report, case), figures.planned_per_s)
+            && planned > SATURATED_PART * limit
         {
-            let part = digits(100.0 * planned / limit.median);
+            let part = digits(100.0 * planned / limit);
             add(
                 "saturated",
                 vec![case.id],
@@ -464,6 +459,22 @@ pub(super) fn observations(report: &Report) -> Vec<Observation> {
         }
     }
     found
+}
+
+/// The highest rate of a case's subject and workload, by a search or else by a closed loop.
+fn limit_per_s(report: &Report, case: &Case) -> Option<f64> {
+    let is_same = |id: usize| {
+        let of = report.case(id);
+        of.subject == case.subject && of.workload == case.workload && of.cell == case.cell
+    };
+    let searched = report.maxima.iter().find(|maximum| is_same(maximum.case));
+    let is_closed = |figures: &&Figures| {
+        is_same(figures.case) && report.case(figures.case).kind == PhaseKind::Closed
+    };
+    searched.and_then(|maximum| maximum.rate_per_s).map(|rate| rate.median).or_else(|| {
+        let closed = report.figures.iter().find(is_closed);
+        closed.map(|figures| figures.goodput_per_s.median)
+    })
 }
 
 /// How fast errors and other responses were.

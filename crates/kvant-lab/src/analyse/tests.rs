@@ -409,6 +409,22 @@ fn a_maximum_has_the_interval_of_its_repeats() {
     assert!(verdict.ru.contains("держит 5,000/s"), "{}", verdict.ru);
 }
 
+/// A closed loop is a maximum as well as a search is.
+#[test]
+fn a_rate_near_that_of_a_closed_loop_is_called_saturated() {
+    let cases = vec![case(0, "kvant", PhaseKind::Closed), case(1, "kvant", PhaseKind::Hold)];
+    let mut fixture = Fixture::new(cases);
+    let mut closed = files(MS, 8 * MS, 1);
+    closed.load.phases[0].outcome.phase.rate = Rate::Closed;
+    fixture.attempt(0, 1, AttemptVerdict::Valid, closed);
+    fixture.attempt(1, 1, AttemptVerdict::Valid, files(MS, 8 * MS, 1));
+    let report = fixture.report();
+    let mut saturated = report.observations.iter().filter(|one| one.rule == "saturated");
+    let sentence = &saturated.next().expect("both have 1,000 responses a second").text.en;
+    assert!(sentence.contains("held at 100 % of the maximum"), "{sentence}");
+    assert!(saturated.next().is_none(), "the closed loop itself has no planned rate");
+}
+
 #[test]
 fn a_search_without_a_rate_has_no_maximum() {
     let mut fixture = Fixture::new(vec![case(0, "kvant", PhaseKind::FindMax)]);

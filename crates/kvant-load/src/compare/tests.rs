@@ -126,6 +126,16 @@ fn rates_are_compared_with_the_same_rates() {
 }
 
 #[test]
+fn a_queue_for_connections_is_a_warning_although_the_plan_was_kept() {
+    let mut queued = outcome(Rate::Constant(100.0), 1, 1);
+    queued.total.ops[0].response.record_many_ns(300 * MS, 150);
+    let comparison = compared(&file(&[outcome(Rate::Constant(100.0), 1, 1)]), &file(&[queued]));
+    assert_eq!(comparison.warnings.len(), 1, "{:?}", comparison.warnings);
+    let expected = "b.json, run 1 (100/s): one request of ten waited until a connection was free";
+    assert!(comparison.warnings[0].starts_with(expected), "{:?}", comparison.warnings);
+}
+
+#[test]
 fn reasons_to_doubt_are_warnings() {
     let rate = Rate::Constant(100.0);
     let a = file(&[outcome(rate, 1, 1)]);

@@ -121,13 +121,15 @@ fn kept(outcome: &Outcome) -> Option<String> {
         return None;
     }
     let part = outcome.total.completed as f64 / outcome.total.planned as f64;
-    (part < KEPT_PART_MIN).then(|| {
-        format!(
-            "{:.1} % of the plan was answered: near or beyond saturation, latency is the length of the queue, and differences of \
-             it say little about the program.",
-            100.0 * part
-        )
-    })
+    let sign = match verdict::queued_ns(outcome) {
+        _ if part < KEPT_PART_MIN => format!("{:.1} % of the plan was answered", 100.0 * part),
+        Some(_) => "one request of ten waited until a connection was free".to_owned(),
+        None => return None,
+    };
+    Some(format!(
+        "{sign}: near or beyond saturation, latency is the length of the queue, and differences of it say little about the \
+         program."
+    ))
 }
 
 fn rates([a, b]: [&[PhaseResult]; 2], names: [&str; 2]) -> Vec<String> {

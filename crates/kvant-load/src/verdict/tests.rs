@@ -314,3 +314,34 @@ fn only_unanswered_requests_beyond_the_usual_ones_in_flight_are_mentioned() {
     assert!(says(&late(7, 20), "7 requests are without an answer"));
     assert!(says(&late(0, 1_000), "requests are without an answer"));
 }
+
+/// The plan was kept, but one request of eight waited for 5 ms until a connection was free.
+#[test]
+fn a_kept_plan_whose_requests_wait_for_connections_is_near_saturation() {
+    let mut queued = calm(1_000);
+    queued.total.ops[0].response.record_many_ns(6_000_000, 1_500);
+    let verdict = judge(&queued);
+    assert!(verdict.is_valid && verdict.bound == Bound::Neither, "{verdict:?}");
+    assert!(says(&verdict, "p90 is 6.0"), "{verdict:?}");
+    assert!(says(&verdict, "compare runs at a lower one, such as -R 800"), "{verdict:?}");
+    queued.phase.rate = Rate::Closed;
+    assert!(!says(&judge(&queued), "until a connection was free"), "a closed loop has no queue");
+    // A pause of the server that less than a tenth of the requests met.
+    let mut paused = calm(1_000);
+    paused.total.ops[0].response.record_many_ns(200_000_000, 600);
+    assert!(!says(&judge(&paused), "until a connection was free"));
+}
+
+/// Half of the requests are late by a timer of 1 ms, while cores are free.
+#[test]
+fn a_late_timer_is_not_called_a_wait_for_a_core() {
+    let mut late = with_lag(&[(10_000, 660_000, 600_000)]);
+    let waited = |part| Some(MachineUse { pressure_part: Some(part), ..MachineUse::default() });
+    late.machine = waited(0.02);
+    let verdict = judge(&late);
+    assert_eq!((verdict.bound, verdict.is_valid), (Bound::Generator, false));
+    assert!(says(&verdict, "woke up late although cores were free: --spin"), "{verdict:?}");
+    assert!(!says(&verdict, "waited for a core"), "{verdict:?}");
+    late.machine = waited(0.2);
+    assert!(says(&judge(&late), "waited for a core"));
+}

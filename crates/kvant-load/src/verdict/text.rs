@@ -1,6 +1,6 @@
 //! A verdict in words: its label, its headline, and its sentences.
 
-use super::{Bound, Facts, SCRIPT_PART_MAX, Share, VALID_PERCENT, Verdict, part};
+use super::{Bound, Facts, SCRIPT_PART_MAX, Share, VALID_PERCENT, Verdict, part, queued_ns};
 use crate::units::{counted, format_metric, format_time_ns};
 use kvant_base::duration;
 
@@ -112,6 +112,16 @@ impl Facts<'_> {
             ),
             _ => {}
         }
+        if let Some([response_ns, service_ns]) = queued_ns(self.outcome).filter(|_| self.is_kept) {
+            sentences.push(format!(
+                "One request of ten waited until a connection was free: p90 is {} from the planned \
+                 time, {} from the write. Near the highest rate, latencies are a queue's: compare \
+                 runs at a lower one, such as -R {}, or with more connections.",
+                format_time_ns(response_ns),
+                format_time_ns(service_ns),
+                rounded(self.outcome.rate_achieved() * CALM_PART),
+            ));
+        }
         if is_disturbed {
             sentences.push("Measure again when the machine is calm.".to_string());
         }
@@ -136,6 +146,9 @@ impl Facts<'_> {
             "Use more threads (-t), a lower rate, or another machine for the generator."
         } else if is_disturbed {
             "Its threads waited for a core, which the others had."
+        } else if self.is_woken_late() {
+            "Its threads woke up late although cores were free: --spin always keeps them awake. With \
+             --wrk2-exact they wait in whole milliseconds, as wrk2 does."
         } else {
             "Its threads waited for a core: something else on this machine uses it, perhaps the \
              server. Give them cores of their own (taskset), or lower the rate."

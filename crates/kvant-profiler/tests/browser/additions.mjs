@@ -85,6 +85,19 @@ export function additions({ dir, base, other, expect, expectNear }) {
       expect(`boxes below which it is folded: ${count}`, /^1 of [1-9]/.test(count));
     },
 
+    async 'a block of the heat map says from how many samples it is'(open) {
+      const page = await open(made);
+      const ofBlock = (block) => chance(base, 'cpu', block * 2e4, (block + 1) * 2e4, () => true).samples;
+      const blocks = Array.from({ length: 3000 }, (_, block) => block);
+      const [one, several] = [blocks.find((block) => ofBlock(block) === 1), blocks.find((block) => ofBlock(block) > 1)];
+      const none = blocks.find((block) => ofBlock(block) === 0);
+      for (const [block, words] of [[one, ' from 1 sample,'], [several, ` from ${ofBlock(several)} samples,`]]) {
+        const text = await page.preview((block + 0.5) / 50);
+        expect(`block ${block}: ${text}, expected${words}`, text.includes(words));
+      }
+      expect('none without samples', none === undefined || !(await page.preview((none + 0.5) / 50)).includes(' from '));
+    },
+
     async 'a search colours the heat map by the matching weight'(open) {
       const page = await open(made);
       await page.page.locator('label', { hasText: 'Colours' }).locator('select').selectOption('log');

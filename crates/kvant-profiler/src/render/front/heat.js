@@ -315,9 +315,11 @@ export class Calendar extends HeatMap {
     return path;
   }
 
-  // The heaviest function of a block: [frame, weight], or null.
-  topFrame(view, block) {
+  // What a block's weight consists of: the number of samples, and of the heaviest function
+  // `top`, [frame, weight], or null.
+  contentOf(view, block) {
     const weights = new Map();
+    let sampleCount = 0;
     const { nodes, samples } = this.recording;
     eachSample(this.recording, view, block * this.blockUs, (block + 1) * this.blockUs, (index, weight) => {
       if (this.isWanted !== null && !this.isWanted(this.recording, samples[view.kind], index)) {
@@ -325,7 +327,8 @@ export class Calendar extends HeatMap {
       }
       const frame = nodes.frame[samples[view.kind].node[index]];
       weights.set(frame, (weights.get(frame) ?? 0) + weight);
+      sampleCount += 1;
     });
-    return [...weights].sort((a, b) => b[1] - a[1])[0] ?? null;
+    return { sampleCount, top: [...weights].sort((a, b) => b[1] - a[1])[0] ?? null };
   }
 }

@@ -45,12 +45,14 @@ export function showPreview(page, map, block) {
     return;
   }
   const fromUs = block * map.blockUs;
-  const top = map.topFrame(page.view, block);
+  const { sampleCount, top } = map.contentOf(page.view, block);
+  // A block is short: one or two samples say little about it.
+  const from = sampleCount === 0 ? '' : ` from ${sampleCount.toLocaleString('en-US')} sample${sampleCount === 1 ? '' : 's'}`;
   const name = top === null ? '' : `, most in ${page.frames.names[top[0]] || 'the scheduler'} (${amount(top[1], page.view.unit)})`;
   const during = map.recording.spans.filter((span) => span.startUs < fromUs + map.blockUs && span.endUs >= fromUs).map((span) => span.kind);
   const events = during.length === 0 ? '' : `; during ${[...new Set(during)].join(', ')}`;
   box.textContent = `${(fromUs / 1e6).toFixed(2)} s (${wallClock(map.recording, fromUs)} UTC): ` +
-    `${amount(map.weights[block], page.view.unit)}${name}${events}`;
+    `${amount(map.weights[block], page.view.unit)}${from}${name}${events}`;
 }
 
 export function showTables(page) {
