@@ -308,7 +308,7 @@ impl<'a> Direct<'a> {
     }
 
     /// From p99 on, the slow requests of a window are those that waited longest: as many waits as
-    /// they are, if a wait is at least half of the percentile. Below, all waits are those of all
+    /// they are, if a wait is at least half of the percentile. Below, all waits count, and all
     /// requests.
     fn add_locks(
         &self,
@@ -319,7 +319,8 @@ impl<'a> Direct<'a> {
     ) {
         let from_ns = if self.is_of_kept { self.from_ns } else { 0 };
         let slow = || of.values.iter().filter(|(ns, _)| *ns >= from_ns);
-        let mut left: f64 = slow().map(|(_, count)| *count as f64).sum();
+        let slow_count: f64 = slow().map(|(_, count)| *count as f64).sum();
+        let mut left = if self.is_of_kept { slow_count } else { f64::INFINITY };
         let time_ns: f64 = slow().map(|(ns, count)| (*ns as f64 - work_ns) * *count as f64).sum();
         for wait in waits {
             if left <= 0.0 || time_ns <= 0.0 || 2 * wait.length_ns < from_ns {
