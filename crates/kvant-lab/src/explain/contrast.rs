@@ -176,7 +176,7 @@ impl Arranger {
                 continue;
             }
             let mut lengths = lengths.clone();
-            shuffle(&mut lengths, rng);
+            rng.shuffle(&mut lengths);
             // Cuts of the free time; the rotation makes both ends of the stratum equal to its
             // middle.
             let mut cuts: Vec<usize> =
@@ -192,12 +192,6 @@ impl Arranger {
             }
         }
         is_present
-    }
-}
-
-fn shuffle(values: &mut [usize], rng: &mut Rng) {
-    for at in (1..values.len()).rev() {
-        values.swap(at, rng.below(at as u64 + 1) as usize);
     }
 }
 
