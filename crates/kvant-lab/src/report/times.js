@@ -41,26 +41,33 @@ export class Times {
     });
   }
 
-  // Opens the n-th time line.
+  // Opens the n-th time line, unless another one is asked for before it was decoded.
   async open(number) {
+    this.wanted = number;
     const source = this.sources.lines[number];
-    const line = await source.decode();
     const recording = this.sources.recordings.get(source.index);
+    const frames = new Frames();
+    const line = await source.decode();
+    const decoded = recording === undefined ? null : await decodeRecording(recording.text, frames);
+    if (this.wanted !== number) {
+      return;
+    }
     this.number = number;
     this.line = line;
     this.offsetUs = recording?.offsetUs ?? 0;
     this.factor = recording?.factor ?? 1;
     this.lengthUs = Math.max(1, line.length_ns / 1e3);
-    this.frames = new Frames();
-    this.recording = recording === undefined ? null : await decodeRecording(recording.text, this.frames);
-    this.flames.open(this.frames, this.recording, line.recording === null ? 'flame.none' : 'flame.absent');
+    this.frames = frames;
+    this.recording = decoded;
+    this.flames.open(frames, decoded, line.recording === null ? 'flame.none' : 'flame.absent');
     this.selection = null;
     this.build();
+    this.rowsBox.dataset.shown = String(number);
   }
 
   async openCase(id) {
     const number = this.sources.lines.findIndex((source) => source.case === id);
-    if (number >= 0 && number !== this.number) {
+    if (number >= 0 && number !== this.wanted) {
       await this.open(number);
     }
   }

@@ -16,6 +16,12 @@ export async function drawnMs(open, path) {
   return times;
 }
 
+// Chooses the n-th time line and waits until the page shows it: it is decoded first.
+export async function chooseLine(page, number) {
+  await page.selectOption('#time-tools select', String(number));
+  await page.waitForSelector(`#time-rows[data-shown="${number}"]`);
+}
+
 // Selects a range of seconds of a time line.
 export async function dragOn(page, line, from, to, selector = '#latency') {
   const target = page.locator(selector).first();

@@ -7,7 +7,7 @@
 import { readFile, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { launch, openFile, runChecks } from './page.mjs';
-import { DRAWN_MS_MAX, PAGE_BYTES_MAX, dragOn, drawnMs, isDrawn, rangeFigures, selected } from './lab-page.mjs';
+import { DRAWN_MS_MAX, PAGE_BYTES_MAX, chooseLine, dragOn, drawnMs, isDrawn, rangeFigures, selected } from './lab-page.mjs';
 
 const [dir, wanted = ''] = process.argv.slice(2);
 const problems = [];
@@ -50,9 +50,7 @@ async function checkRun(open, name) {
   expect(`${name}: ${embedded} of ${report.time_lines.length} time lines`, (embedded > 0) === (report.time_lines.length > 0));
   for (let index = 0; index < embedded; index += 1) {
     if (index > 0) {
-      await page.selectOption('#time-tools select', String(index));
-      const expected = requests(report.time_lines[index].columns);
-      await page.waitForFunction((count) => JSON.parse(document.querySelector('tr[data-range="range.whole"]').dataset.figures).completed === count, expected);
+      await chooseLine(page, index);
     }
     await checkSelection(page, report.time_lines[index], `${name}, time line ${index}`);
     lineCount += 1;

@@ -8,7 +8,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { colorsOf, launch, openFile, runChecks } from './page.mjs';
-import { DRAWN_MS_MAX, PAGE_BYTES_MAX, dragOn, drawnMs, isDrawn, rangeFigures, selected } from './lab-page.mjs';
+import { DRAWN_MS_MAX, PAGE_BYTES_MAX, chooseLine, dragOn, drawnMs, isDrawn, rangeFigures, selected } from './lab-page.mjs';
 import { takePictures } from './lab-pictures.mjs';
 
 const [dir, wanted = ''] = process.argv.slice(2);
@@ -261,8 +261,8 @@ const CHECKS = {
     const choices = page.locator('#time-tools select option');
     expect('time lines', (await choices.count()) === (await page.locator('script.time-line').count()));
     const last = (await choices.count()) - 1;
-    await page.selectOption('#time-tools select', String(last));
-    await page.waitForFunction(() => document.getElementById('flame') === null);
+    await chooseLine(page, last);
+    expect('no flame graph', (await page.locator('#flame').count()) === 0);
     const found = (await rangeFigures(page, 'whole')).completed;
     expect(`requests of case ${last}: ${found}`, found === report.time_lines[last].columns.reduce((sum, column) => sum + column.completed, 0));
     const link = page.locator('#observations a').first();
@@ -277,15 +277,13 @@ const CHECKS = {
     expect('it says that it was interrupted', (await page.locator('.facts').innerText()).includes('interrupted: Ctrl-C'));
     const legend = await page.locator('#curve-legend').innerText();
     expect(`both servers are in one chart: ${legend}`, legend.includes('pool') && legend.includes('selectors') && !(await page.locator('#curve-tools').isVisible()));
-    await page.selectOption('#time-tools select', '1');
-    await page.waitForFunction(() => JSON.parse(document.querySelector('tr[data-range="range.whole"]').dataset.figures).completed > 0);
+    await chooseLine(page, 1);
     const inside = line.columns.slice(200, 300).reduce((sum, column) => sum + column.completed, 0);
     expect('requests of its columns', (await rangeFigures(page, 'whole')).completed === inside);
     await drag(page, 22.32, 24.98);
     expect(`a range: ${await selected(page)}`, (await selected(page)).join() === '22.3,25');
     expectFigures('a range', await rangeFigures(page, 'selected'), figures(22.3, 25));
-    await page.selectOption('#time-tools select', '2');
-    await page.locator('#flames .note').waitFor();
+    await chooseLine(page, 2);
     expect('its recording is missing', (await page.locator('#flames .note').innerText()).includes('not embedded'));
   },
 
@@ -298,8 +296,8 @@ const CHECKS = {
     const thinned = await page.locator('script.recording').evaluateAll((all) => all.findIndex(({ dataset }) => dataset.factor > 1));
     expect('one is thinned', thinned >= 0);
     const factor = await page.locator('script.recording').nth(thinned).getAttribute('data-factor');
-    await page.selectOption('#time-tools select', String(thinned));
-    await page.waitForFunction((number) => document.getElementById('time-left-out').textContent.includes(`: ${number}`), factor);
+    await chooseLine(page, thinned);
+    expect('its factor is told', (await page.locator('#time-left-out').textContent()).includes(`: ${factor}`));
     const { weights: kept } = { weights: await weights(page) };
     const all = weight('cpu', -10, 100);
     expect(`CPU of a thinned recording ${kept[0]}, of all samples ${all}`, Math.abs(kept[0] / all - 1) < 0.06);
