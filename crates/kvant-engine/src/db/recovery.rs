@@ -89,7 +89,7 @@ fn open_locked(context: Context, resources: &Resources) -> Result<Core> {
     let files = list_files(&*env.fs, dir)?;
     context.set_next_file_num(next_file_num(&files, &manifest));
 
-    let tables = TableContext::new(memory, options.memory_bytes / 4);
+    let tables = TableContext::new(&env.clock, memory, options.memory_bytes / 4);
     let obsolete = ObsoleteQueue::new();
     tag.stage(Stage::Table);
     let version = Version::open(&manifest.state, |meta| {

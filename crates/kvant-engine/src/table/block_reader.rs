@@ -139,7 +139,7 @@ impl BlockReader {
             chunk = spares.take_for_stored(len);
         }
         stored::set_len(&mut chunk, len);
-        table.reader().read_into(&mut chunk, start_bytes)?;
+        self.trace.block_read_ns += table.reader().read_into_timed(&mut chunk, start_bytes)?;
         self.chunk = chunk;
         self.chunk_offset_bytes = start_bytes;
         Ok(())

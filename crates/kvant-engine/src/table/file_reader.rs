@@ -7,7 +7,7 @@ use super::properties::TableProperties;
 use super::stats::TableStats;
 use super::stored::{self, BlockSpan, Malformed, Parsed};
 use kvant_base::{Error, Result};
-use kvant_env::File;
+use kvant_env::{Clock, File};
 use std::io;
 use std::path::Path;
 
@@ -17,6 +17,7 @@ pub(crate) struct FileReader<'a> {
     pub(super) file: &'a dyn File,
     pub(super) path: &'a Path,
     pub(super) stats: &'a TableStats,
+    pub(super) clock: &'a dyn Clock,
 }
 
 impl FileReader<'_> {
@@ -27,10 +28,24 @@ impl FileReader<'_> {
         Ok(buffer)
     }
 
-    pub(super) fn read_into(&self, buffer: &mut [u8], offset_bytes: u64) -> Result<()> {
+    fn read_into(&self, buffer: &mut [u8], offset_bytes: u64) -> Result<()> {
         self.file.read_exact_at(buffer, offset_bytes).map_err(|e| self.error(e, offset_bytes))?;
         self.stats.count_disk_read(buffer.len());
         Ok(())
+    }
+
+    /// As [`FileReader::read`], with the nanoseconds that it took.
+    pub(super) fn read_timed(&self, span: BlockSpan, buffer: Vec<u8>) -> Result<(Vec<u8>, u64)> {
+        let start_ns = self.clock.monotonic_ns();
+        let stored = self.read(span, buffer)?;
+        Ok((stored, self.clock.monotonic_ns() - start_ns))
+    }
+
+    /// Fills `buffer` from `offset_bytes` on. Returns how many nanoseconds it took.
+    pub(super) fn read_into_timed(&self, buffer: &mut [u8], offset_bytes: u64) -> Result<u64> {
+        let start_ns = self.clock.monotonic_ns();
+        self.read_into(buffer, offset_bytes)?;
+        Ok(self.clock.monotonic_ns() - start_ns)
     }
 
     /// As [`FileReader::read`]; `None` if the read would block.

@@ -21,6 +21,8 @@ pub struct ReadTrace {
     pub block_read_count: u32,
     /// Bytes of these blocks in their files.
     pub block_read_bytes: u64,
+    /// Time of the reads among them that could wait for the disk, in nanoseconds.
+    pub block_read_ns: u64,
 }
 
 impl ReadTrace {
@@ -31,6 +33,7 @@ impl ReadTrace {
         self.block_count += other.block_count;
         self.block_read_count += other.block_read_count;
         self.block_read_bytes += other.block_read_bytes;
+        self.block_read_ns += other.block_read_ns;
     }
 
     pub(super) fn count_read(&mut self, bytes: u32) {
@@ -111,7 +114,7 @@ impl PointRead {
 
     /// Reads a block as it is stored, into memory of `spares`.
     pub(super) fn fetch(
-        &self,
+        &mut self,
         file: FileReader<'_>,
         span: BlockSpan,
         spares: &Spares,
@@ -119,7 +122,9 @@ impl PointRead {
         let memory = || spares.take_for_stored(span.stored_bytes as usize);
         match self.wait {
             Wait::UpTo(bytes_max) if span.stored_bytes <= bytes_max => {
-                Ok(file.read(span, memory())?)
+                let (stored, read_ns) = file.read_timed(span, memory())?;
+                self.trace.block_read_ns += read_ns;
+                Ok(stored)
             }
             Wait::Never if span.stored_bytes <= TRY_READ_BYTES_MAX => {
                 let bytes_max = u64::from(TRY_READ_BYTES_MAX);

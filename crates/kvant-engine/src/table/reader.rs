@@ -24,7 +24,7 @@ use super::stored::{self, BlockSpan, Malformed, Parsed};
 use crate::cache::{Admission, BlockKey, Shortcut, ShortcutOf};
 use crate::format::{FileNum, InternalKeyRef, SeqNum};
 use kvant_base::{Consumer, Error, MemoryBudget, Reservation, Result};
-use kvant_env::File;
+use kvant_env::{Clock, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -37,6 +37,8 @@ pub(crate) struct TableContext {
     /// Most bytes of pinned index and filter blocks, over all tables.
     pub(crate) metadata_share_bytes: u64,
     pub(crate) stats: Arc<TableStats>,
+    /// Times reads.
+    clock: Arc<dyn Clock>,
 }
 
 pub(crate) struct Table {
@@ -81,7 +83,8 @@ impl Table {
             let message = format!("table has {len_bytes} bytes where {file_bytes} are expected");
             return Err(Error::corruption(path, len_bytes.min(file_bytes), message));
         }
-        let reader = FileReader { file: &*file, path, stats: &context.stats };
+        let (stats, clock) = (&context.stats, &*context.clock);
+        let reader = FileReader { file: &*file, path, stats, clock };
         let footer = reader.read_footer(file_bytes)?;
         let properties = reader.read_properties(&footer)?;
         let fixed_bytes = size_of::<Table>() + properties.heap_bytes();
@@ -298,7 +301,13 @@ impl Table {
     }
 
     pub(super) fn reader(&self) -> FileReader<'_> {
-        FileReader { file: &*self.file, path: &self.path, stats: &self.context.stats }
+        let context = &self.context;
+        FileReader {
+            file: &*self.file,
+            path: &self.path,
+            stats: &context.stats,
+            clock: &*context.clock,
+        }
     }
 
     /// Adds file and offset to a decoding error.
@@ -309,7 +318,11 @@ impl Table {
 }
 
 impl TableContext {
-    pub(crate) fn new(memory: &Arc<MemoryBudget>, metadata_share_bytes: u64) -> Arc<TableContext> {
+    pub(crate) fn new(
+        clock: &Arc<dyn Clock>,
+        memory: &Arc<MemoryBudget>,
+        metadata_share_bytes: u64,
+    ) -> Arc<TableContext> {
         let spares = Arc::<Spares>::default();
         let cache = BlockCache::new(Arc::clone(memory), {
             let spares = Arc::clone(&spares);
@@ -325,6 +338,7 @@ impl TableContext {
             memory: Arc::clone(memory),
             metadata_share_bytes,
             stats: Arc::default(),
+            clock: Arc::clone(clock),
         })
     }
 

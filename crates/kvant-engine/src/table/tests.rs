@@ -13,9 +13,24 @@ use crate::format::{FileNum, InternalKeyRef, SeqNum, ValueKind};
 use crate::options::Compression;
 use kvant_base::{Consumer, ErrorKind, MemoryBudget, Result};
 use kvant_env::testing::FaultyFs;
-use kvant_env::{File, Fs};
+use kvant_env::{Clock, File, Fs};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A clock that goes on by a nanosecond each time it is read.
+#[derive(Default)]
+struct TickingClock(AtomicU64);
+
+impl Clock for TickingClock {
+    fn monotonic_ns(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn wall_ms(&self) -> u64 {
+        0
+    }
+}
 
 const PATH: &str = "/t/000007.sst";
 
@@ -27,7 +42,8 @@ fn plain() -> TableOptions {
 }
 
 fn context(memory_bytes: u64, metadata_share_bytes: u64) -> Arc<TableContext> {
-    TableContext::new(&MemoryBudget::new(memory_bytes), metadata_share_bytes)
+    let clock: Arc<dyn Clock> = Arc::new(TickingClock::default());
+    TableContext::new(&clock, &MemoryBudget::new(memory_bytes), metadata_share_bytes)
 }
 
 fn roomy() -> Arc<TableContext> {
@@ -159,6 +175,7 @@ fn a_trace_counts_index_and_filter_blocks_that_are_not_pinned() {
     assert_eq!(read.trace.block_read_count, 3, "filter, index and data");
     assert_eq!(context.stats.disk_read_count() - before.0, 3);
     assert_eq!(context.stats.disk_read_bytes() - before.1, read.trace.block_read_bytes);
+    assert_eq!(read.trace.block_read_ns, 3, "each read lasts for a tick");
 }
 
 #[test]

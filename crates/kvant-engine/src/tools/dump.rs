@@ -90,7 +90,7 @@ fn dump_wal(env: &Env, dir: &Path, num: FileNum, out: &mut dyn Write) -> Result<
 
 fn dump_table(env: &Env, dir: &Path, num: FileNum, out: &mut dyn Write) -> Result<()> {
     let _lock = lock_existing(env, dir)?;
-    let table = open_table_file(env, dir, num, &table_context(TOOL_MEMORY_BYTES / 2))?;
+    let table = open_table_file(env, dir, num, &table_context(env, TOOL_MEMORY_BYTES / 2))?;
     to_output(writeln!(out, "{:#?}", table.properties()))?;
     let mut entries = table.iter(false, Consumer::Iterators);
     entries.seek_to_first()?;

@@ -77,7 +77,7 @@ pub fn repair(env: &Env, dir: &Path) -> Result<RepairReport> {
         dir,
         files,
         // Pins no indexes and filters: tables can be opened although these are damaged.
-        context: table_context(0),
+        context: table_context(env, 0),
         next_file_num,
         last_seq: SeqNum(0),
         added: Vec::new(),

@@ -59,7 +59,7 @@ pub fn verify(env: &Env, dir: &Path, tell: &mut dyn FnMut(&str)) -> Result<Verif
             return Ok(VerifyReport { problems, ..report });
         }
     };
-    let context = table_context(TOOL_MEMORY_BYTES / 2);
+    let context = table_context(env, TOOL_MEMORY_BYTES / 2);
     for meta in state.levels().iter().flatten() {
         report.table_count += 1;
         match open_table(env, dir, meta, &context).and_then(|table| table.verify()) {

@@ -199,6 +199,7 @@ fn add_server_view(windows: &mut [Window], of_server: &[Window]) {
         for (operation, of) in &mut window.operations {
             let mut count = 0.0;
             let mut sums_ns = [0.0; Phase::ALL.len()];
+            let mut block_read_ns = 0.0;
             for (seen, part) in &overlapping {
                 let Some(seen) = seen.operations.get(operation) else { continue };
                 let Some(phases_ns) = seen.phases_ns else { continue };
@@ -206,10 +207,12 @@ fn add_server_view(windows: &mut [Window], of_server: &[Window]) {
                 for (sum, phase_ns) in sums_ns.iter_mut().zip(phases_ns) {
                     *sum += phase_ns as f64 * part;
                 }
+                block_read_ns += seen.block_read_ns as f64 * part;
             }
             if count > 0.0 {
                 let factor = of.count as f64 / count;
                 of.phases_ns = Some(sums_ns.map(|sum| (sum * factor) as u64));
+                of.block_read_ns = (block_read_ns * factor) as u64;
             }
         }
     }

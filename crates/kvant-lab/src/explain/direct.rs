@@ -2,10 +2,11 @@
 //!
 //! The phases of a request say where its time went, and some phases say for what: the body for the
 //! sender, a long response for the reader, the queue of a write that has a stall reason for that
-//! stall, storage work with block reads for the disk, storage work of a write that ended with an
-//! fsync of the log for that fsync. Time in the phases `selector` and `queue` without such a reason
-//! was spent behind other requests; it is given to them only if no event explains it
-//! ([`super::shares`]).
+//! stall, the block reads within storage work for the disk, storage work of a write that ended with
+//! an fsync of the log for that fsync. A read waits in the queue until another one is done: of that
+//! time, as large a part is the disk's as of the storage work of all reads. Time in the phases
+//! `selector` and `queue` without such a reason was spent behind other requests; it is given to them
+//! only if no event explains it ([`super::shares`]).
 //!
 //! For p99 and beyond, phases are those of the slow requests that the server kept: the slowest of
 //! each second, however long they are, since a client also counts the time before the server sees a
@@ -17,7 +18,7 @@
 //! `selector` takes: a request waits as long on average for the turn in progress to end as within
 //! its own for the requests before it. The rest of the time outside is unexplained.
 
-use super::evidence::{Evidence, LockWait, OperationWindow, Phase, Request};
+use super::evidence::{Evidence, LockWait, OperationWindow, Phase, Request, Window};
 use super::level;
 use super::model::Cause;
 use super::suspects;
@@ -84,6 +85,15 @@ impl Split {
         }
     }
 
+    /// Makes block reads these parts of storage work and of the queue; `None`: as it is.
+    fn set_block_reads(&mut self, [storage, queue]: [Option<f64>; 2]) {
+        for (phase, part) in [(Phase::Storage, storage), (Phase::Queue, queue)] {
+            let Some(part) = part.filter(|part| *part > 0.0) else { continue };
+            let times = self.by_cause.entry(Cause::BlockReads).or_default();
+            times[phase as usize] = part * self.time_ns[phase as usize];
+        }
+    }
+
     /// The parts of `time_ns`, which is divided as this split's time is.
     fn parts_of(&self, time_ns: &Times) -> Waited {
         let all: f64 = time_ns.iter().sum();
@@ -124,9 +134,40 @@ fn before_turn_ns(time_ns: &Times) -> f64 {
     time_ns[OUTSIDE].min(time_ns[Phase::Selector as usize])
 }
 
+/// Time of reads in the storage.
+#[derive(Clone, Copy, Default)]
+struct ReadSums {
+    storage_ns: u64,
+    block_read_ns: u64,
+}
+
+impl ReadSums {
+    fn of<'a>(windows: impl IntoIterator<Item = &'a OperationWindow>) -> ReadSums {
+        let mut sums = ReadSums::default();
+        for of in windows {
+            let storage_ns = of.phases_ns.map_or(0, |phases_ns| phases_ns[Phase::Storage as usize]);
+            sums.add(ReadSums { storage_ns, block_read_ns: of.block_read_ns });
+        }
+        sums
+    }
+
+    fn add(&mut self, other: ReadSums) {
+        self.storage_ns += other.storage_ns;
+        self.block_read_ns += other.block_read_ns;
+    }
+
+    /// The part of the storage work that was block reads; `None` without any work.
+    fn part(&self) -> Option<f64> {
+        let has_work = self.storage_ns > 0;
+        has_work.then(|| (self.block_read_ns as f64 / self.storage_ns as f64).min(1.0))
+    }
+}
+
 /// The direct evidence of one operation and percentile.
 pub(super) struct Direct<'a> {
     windows: Vec<Option<&'a OperationWindow>>,
+    /// Of each window, the sums of all reads. Empty for a write.
+    reads: Vec<ReadSums>,
     /// Begin and end of each window.
     spans_ns: Vec<(u64, u64)>,
     /// Kept requests of the operation that can speak for the percentile, by end.
@@ -164,8 +205,14 @@ impl<'a> Direct<'a> {
         for waits in locks.values_mut() {
             waits.sort_by_key(|wait| Reverse(wait.length_ns));
         }
+        let reads_of = |window: &Window| {
+            let operations = window.operations.iter().filter(|(name, _)| !is_write(name));
+            ReadSums::of(operations.map(|(_, of)| of))
+        };
+        let reads_windows = if is_write(operation) { &[][..] } else { &evidence.windows[..] };
         Direct {
             windows: level::windows_of(evidence, operation),
+            reads: reads_windows.iter().map(reads_of).collect(),
             spans_ns: evidence
                 .windows
                 .iter()
@@ -183,8 +230,9 @@ impl<'a> Direct<'a> {
     pub(super) fn of_window(&self, at: usize, work_ns: &Times) -> Waited {
         let mut waited = Waited::default();
         if let Some(of) = self.windows[at] {
-            let (near, count) = self.near(at);
+            let (mut near, count) = self.near(at);
             let time_ns = self.times(&[of], (&near, count));
+            self.give_block_reads(&[at], &time_ns, (&mut near, count));
             let beyond = std::array::from_fn(|at| (time_ns[at] - work_ns[at]).max(0.0));
             waited = near.parts_of(&beyond);
         }
@@ -207,6 +255,7 @@ impl<'a> Direct<'a> {
         let windows: Vec<&OperationWindow> =
             calm.iter().filter_map(|&at| self.windows[at]).collect();
         let time_ns = self.times(&windows, (&sum, kept_count));
+        self.give_block_reads(&calm, &time_ns, (&mut sum, kept_count));
         let mut work_ns = time_ns;
         work_ns[OUTSIDE] -= before_turn_ns(&time_ns);
         work_ns[CONNECTION] = 0.0;
@@ -269,6 +318,28 @@ impl<'a> Direct<'a> {
             time_ns[OUTSIDE] = (client_ns - time_ns.iter().sum::<f64>()).max(0.0);
         }
         time_ns
+    }
+
+    /// Gives block reads their parts of what requests consist of: those of these windows, and for
+    /// storage work what the kept requests say if they speak for the percentile.
+    fn give_block_reads(
+        &self,
+        windows: &[usize],
+        time_ns: &Times,
+        (near, near_count): (&mut Split, u32),
+    ) {
+        if self.reads.is_empty() {
+            return;
+        }
+        if near_count == 0 {
+            near.time_ns = *time_ns;
+        }
+        let mut all = ReadSums::default();
+        windows.iter().for_each(|&at| all.add(self.reads[at]));
+        let own = ReadSums::of(windows.iter().filter_map(|&at| self.windows[at]));
+        let is_of_kept = self.is_of_kept && near_count > 0;
+        let storage = if is_of_kept { None } else { own.part() };
+        near.set_block_reads([storage, all.part()]);
     }
 
     /// The kept requests near a window, and how many they are.
@@ -358,7 +429,7 @@ fn split(request: &Request, evidence: &Evidence) -> Split {
     if request.sent_bytes >= READER_BYTES_MIN {
         give(Cause::ClientReader, Phase::Answer, time_ns[Phase::Answer as usize]);
     }
-    let is_write = matches!(request.operation.as_str(), "put" | "delete");
+    let is_write = is_write(&request.operation);
     if let Some(reason) = &request.stall {
         give(Cause::Stall(reason.clone()), Phase::Queue, time_ns[Phase::Queue as usize]);
     } else if is_write {
@@ -366,10 +437,14 @@ fn split(request: &Request, evidence: &Evidence) -> Split {
     }
     if is_write {
         give(Cause::Fsync, Phase::Storage, fsync_ns(request, Phase::Storage, evidence));
-    } else if request.block_reads > 0 {
-        give(Cause::BlockReads, Phase::Storage, time_ns[Phase::Storage as usize]);
+    } else if request.block_read_ns > 0 {
+        give(Cause::BlockReads, Phase::Storage, request.block_read_ns as f64);
     }
     split
+}
+
+fn is_write(operation: &str) -> bool {
+    matches!(operation, "put" | "delete")
 }
 
 /// Time of a phase during fsyncs of the log that ended within it.

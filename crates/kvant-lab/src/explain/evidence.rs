@@ -78,6 +78,8 @@ pub struct OperationWindow {
     /// Sum of each phase over the responses, in the order of [`Phase::ALL`]; `None` if the server
     /// does not tell phases.
     pub phases_ns: Option<[u64; Phase::ALL.len()]>,
+    /// Sum of the time within [`Phase::Storage`] for which they read blocks from the disk.
+    pub block_read_ns: u64,
     /// Sum of the generator's own lateness: it sent requests after they were due although a
     /// connection was free. 0 for a server's own view.
     pub late_ns: u64,
@@ -153,6 +155,8 @@ pub struct Request {
     pub stall: Option<String>,
     /// Blocks that were read from the disk for it.
     pub block_reads: u64,
+    /// How long these reads took.
+    pub block_read_ns: u64,
     /// Bytes received for it.
     pub received_bytes: u64,
     /// Bytes sent for it.

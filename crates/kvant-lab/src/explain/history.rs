@@ -65,6 +65,7 @@ struct HistoryOperation {
     count: u64,
     failed: u64,
     phases_ns: Option<BTreeMap<String, u64>>,
+    block_read_ns: u64,
     buckets: Vec<(usize, u64)>,
 }
 
@@ -89,6 +90,7 @@ struct Slow {
     phases_ns: BTreeMap<String, u64>,
     stall: Option<String>,
     block_reads: u64,
+    block_read_ns: u64,
     received_bytes: u64,
     sent_bytes: u64,
 }
@@ -180,6 +182,7 @@ fn operation(of: HistoryOperation, highest_ns: &[u64], server: &str) -> Result<O
         failed: of.failed,
         values,
         phases_ns: of.phases_ns.map(|phases| in_order(&phases)),
+        block_read_ns: of.block_read_ns,
         ..OperationWindow::default()
     })
 }
@@ -198,6 +201,7 @@ fn request(slow: Slow) -> Request {
         phases_ns: in_order(&slow.phases_ns),
         stall: slow.stall,
         block_reads: slow.block_reads,
+        block_read_ns: slow.block_read_ns,
         received_bytes: slow.received_bytes,
         sent_bytes: slow.sent_bytes,
     }

@@ -2,6 +2,7 @@
 
 mod client;
 mod cpu;
+mod reads;
 pub(super) mod simulation;
 
 use super::evidence::{LockWait, Phase};
@@ -321,8 +322,9 @@ fn a_small_cache_and_a_busy_event_loop_are_named() {
         tells_phases: true,
         special: |request, rng| {
             if rng.below(20) == 0 {
-                request.block_reads = 1;
-                request.phases_ns[Phase::Storage as usize] += 5 * MS + exponential(MS, rng);
+                let read_ns = 5 * MS + exponential(MS, rng);
+                (request.block_reads, request.block_read_ns) = (1, read_ns);
+                request.phases_ns[Phase::Storage as usize] += read_ns;
             }
         },
         ..Simulation::default()

@@ -48,6 +48,7 @@ impl SlowTraces {
             u64::from(trace.read.block_count),
             u64::from(trace.read.block_read_count),
             trace.read.block_read_bytes,
+            trace.read.block_read_ns,
             trace.received_bytes,
             trace.sent_bytes,
             u64::from(trace.key.key_bytes),
@@ -98,6 +99,7 @@ impl SlowTraces {
             block_count: count()?,
             block_read_count: count()?,
             block_read_bytes: take_u64(input)?,
+            block_read_ns: take_u64(input)?,
         };
         let (received_bytes, sent_bytes) = (take_u64(input)?, take_u64(input)?);
         let key_bytes = u16::try_from(take_u64(input)?).ok()?;

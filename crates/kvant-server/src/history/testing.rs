@@ -23,6 +23,7 @@ fn recorded(operation: Operation, rng: &mut Rng) -> Recorded {
         operation,
         failed_count: rng.below(3),
         max_ns: number(rng),
+        block_read_ns: number(rng),
         phases_ns: std::array::from_fn(|_| number(rng)),
     }
 }
@@ -61,6 +62,7 @@ pub(crate) fn trace(written_ns: u64, rng: &mut Rng) -> Trace {
             block_count: rng.below(9) as u32,
             block_read_count: rng.below(9) as u32,
             block_read_bytes: number(rng),
+            block_read_ns: number(rng),
         },
         stall: [None, Some("l0_tables"), Some("memtables")][rng.below(3) as usize],
         received_bytes: number(rng),

@@ -1,8 +1,8 @@
 //! A window: the requests whose responses were sent during it, and what the machine gave.
 //!
 //! It is kept as varints: its start and length; the CPU time; the machine's figures, each plus one,
-//! 0 where unknown; the number of operations; of each its number, failures, maximum, phases, and
-//! the buckets, their numbers as differences, with the requests.
+//! 0 where unknown; the number of operations; of each its number, failures, maximum, time of
+//! block reads, phases, and the buckets, their numbers as differences, with the requests.
 
 use crate::http::Operation;
 use crate::timing::Recorded;
@@ -38,6 +38,7 @@ impl Window {
             put_u64(out, recorded.operation as u64);
             put_u64(out, recorded.failed_count);
             put_u64(out, recorded.max_ns);
+            put_u64(out, recorded.block_read_ns);
             recorded.phases_ns.iter().for_each(|phase_ns| put_u64(out, *phase_ns));
             put_u64(out, recorded.buckets.len() as u64);
             let mut last = 0;
@@ -71,6 +72,7 @@ impl Window {
 fn decode_recorded(input: &mut &[u8]) -> Option<Recorded> {
     let operation = *Operation::ALL.get(take_u64(input)? as usize)?;
     let (failed_count, max_ns) = (take_u64(input)?, take_u64(input)?);
+    let block_read_ns = take_u64(input)?;
     let mut phases_ns = [0; _];
     for phase_ns in &mut phases_ns {
         *phase_ns = take_u64(input)?;
@@ -82,5 +84,5 @@ fn decode_recorded(input: &mut &[u8]) -> Option<Recorded> {
             Some((bucket, take_u64(input)?))
         })
         .collect::<Option<_>>()?;
-    Some(Recorded { operation, failed_count, max_ns, phases_ns, buckets })
+    Some(Recorded { operation, failed_count, max_ns, block_read_ns, phases_ns, buckets })
 }

@@ -128,6 +128,7 @@ impl From<kvant_engine::ReadTrace> for ReadTrace {
             block_count: touched.block_count,
             block_read_count: touched.block_read_count,
             block_read_bytes: touched.block_read_bytes,
+            block_read_ns: touched.block_read_ns,
         }
     }
 }

@@ -148,6 +148,8 @@ pub struct ReadTrace {
     pub block_read_count: u32,
     /// Bytes of the blocks read from the disk.
     pub block_read_bytes: u64,
+    /// Time of the reads among them that could wait for the disk, in nanoseconds.
+    pub block_read_ns: u64,
 }
 
 /// What a remote store is asked for.

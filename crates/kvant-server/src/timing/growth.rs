@@ -22,6 +22,8 @@ pub(crate) struct Recorded {
     pub(crate) failed_count: u64,
     /// As exact as the buckets are.
     pub(crate) max_ns: u64,
+    /// Sum of the time of block reads.
+    pub(crate) block_read_ns: u64,
     /// Sums, in the order of [`Phase::ALL`] without the total.
     pub(crate) phases_ns: [u64; PARTS],
     /// Total times: ascending numbers of [`pair_highest_ns`], and requests, at least one.
@@ -46,6 +48,7 @@ struct Sums {
     phases_ns: [u64; PARTS],
     failed_count: u64,
     max_ns: u64,
+    block_read_ns: u64,
 }
 
 impl Growth {
@@ -79,14 +82,20 @@ fn sums(timings: &[Arc<Timings>], operation: Operation) -> Option<Sums> {
             *sum_ns = sum_ns.wrapping_add(histogram.sum_ns());
         }
         sums.failed_count = sums.failed_count.wrapping_add(times.failed.get());
+        sums.block_read_ns = sums.block_read_ns.wrapping_add(times.block_read_ns.get());
         sums.max_ns = sums.max_ns.max(times.phases[Phase::Total as usize].max_ns());
     }
     sums
 }
 
 impl Sums {
-    const ZERO: Sums =
-        Sums { counts: [0; PAIR_COUNT], phases_ns: [0; PARTS], failed_count: 0, max_ns: 0 };
+    const ZERO: Sums = Sums {
+        counts: [0; PAIR_COUNT],
+        phases_ns: [0; PARTS],
+        failed_count: 0,
+        max_ns: 0,
+        block_read_ns: 0,
+    };
 
     fn since(&self, last: Option<&Sums>, operation: Operation, highest_ns: &[u64]) -> Recorded {
         let last = last.unwrap_or(&Sums::ZERO);
@@ -103,6 +112,7 @@ impl Sums {
             operation,
             failed_count: self.failed_count.wrapping_sub(last.failed_count),
             max_ns,
+            block_read_ns: self.block_read_ns.wrapping_sub(last.block_read_ns),
             phases_ns: std::array::from_fn(|phase| {
                 self.phases_ns[phase].wrapping_sub(last.phases_ns[phase])
             }),

@@ -54,6 +54,8 @@ struct OperationTimes {
     phases: [Histogram; Phase::ALL.len()],
     /// Responses with a status of 500 or more.
     failed: Counter,
+    /// Sum over the requests.
+    block_read_ns: Counter,
     slow: SlowRequests,
 }
 
@@ -69,6 +71,9 @@ impl Timings {
         if trace.status.is_server_error() {
             times.failed.add(1);
         }
+        if trace.read.block_read_ns > 0 {
+            times.block_read_ns.add(trace.read.block_read_ns);
+        }
         times.slow.offer(trace);
     }
 
@@ -83,6 +88,7 @@ impl OperationTimes {
         Box::new(OperationTimes {
             phases: std::array::from_fn(|_| Histogram::new()),
             failed: Counter::default(),
+            block_read_ns: Counter::default(),
             slow: SlowRequests::default(),
         })
     }

@@ -232,11 +232,8 @@ async fn get_slowly(
                 storage.finish_read(&*store, done)
             }
         };
-        let mut work = read.work;
-        if held.is_some() {
-            // It waited for memory first.
-            work.queued_ns = begun_ns;
-        }
+        // Attempts of the event loop and waits for memory came first.
+        let work = StorageWork { queued_ns: begun_ns, ..read.work };
         match outcome_of(&storage, read.result, held) {
             Ok(outcome) => return (outcome, work),
             Err(bytes) => waits_for = SlowRead::Memory(bytes),

@@ -74,7 +74,7 @@ fn counts(document: &Value) -> BTreeMap<String, u64> {
 }
 
 /// Reads the history until the windows have `wanted` requests of an operation.
-fn history_with(client: &mut Client, operation: &str, wanted: u64) -> Value {
+pub(crate) fn history_with(client: &mut Client, operation: &str, wanted: u64) -> Value {
     loop {
         let document = history(client, "");
         let count = counts(&document).get(operation).copied().unwrap_or(0);

@@ -5,10 +5,12 @@
 use crate::client::Client;
 use crate::engine::Kvant;
 use crate::fixture::config;
+use crate::history;
 use crate::modes;
 use kvant_engine::SyncLevel;
 use kvant_env::testing::FaultyFs;
 use kvant_server::{DispatchMode, ServerConfig};
+use serde_json::Value;
 use std::time::Duration;
 
 const DELAY: Duration = Duration::from_millis(300);
@@ -21,7 +23,7 @@ fn one_selector() -> ServerConfig {
         DispatchMode::Inline => DispatchMode::Hybrid,
         other => other,
     };
-    ServerConfig { selectors: 1, dispatch, ..config() }
+    ServerConfig { selectors: 1, dispatch, history: Duration::from_secs(600), ..config() }
 }
 
 fn target(number: usize) -> String {
@@ -72,6 +74,32 @@ fn cached_reads_and_status_do_not_wait_for_reads_of_the_disk() {
         overtaken
     });
     assert!(overtaken, "reads of memory wait for a range");
+    kvant.stop().unwrap();
+}
+
+#[test]
+fn a_slow_request_says_how_long_it_read_blocks() {
+    let kvant = with_a_cold_table(SyncLevel::Os);
+    kvant.disk.set_read_delay(DELAY);
+    let mut client = kvant.client();
+    let range = "/v0/entities?start=k0005".to_owned();
+    for (operation, target, count) in [("get", target(150), 2), ("range", range, 1)] {
+        assert_eq!(client.request("GET", &target, b"").status, 200);
+        let slow = client.request("GET", &format!("/v0/slow?limit=1&operation={operation}"), b"");
+        let slow = slow.json()[0].take();
+        let read_us = slow["block_read_us"].as_f64().unwrap_or_default();
+        assert!(read_us >= DELAY.as_secs_f64() * 1e6, "{slow}");
+        assert!(read_us <= slow["total_us"].as_f64().unwrap_or_default(), "{slow}");
+        if operation == "get" {
+            // It has no body: an attempt without a worker is a part of the wait for the storage.
+            assert_eq!(slow["phases"]["body_us"].as_f64(), Some(0.0), "{slow}");
+        }
+        let document = history::history_with(&mut client, operation, count);
+        let windows = document["windows"].as_array().unwrap();
+        let of_window = |window: &Value| window["operations"][operation]["block_read_ns"].as_u64();
+        let read_ns: u64 = windows.iter().filter_map(of_window).sum();
+        assert_eq!((read_ns / 1000) as f64, read_us.floor(), "{document}");
+    }
     kvant.stop().unwrap();
 }
 

@@ -20,7 +20,9 @@ fn seen_by_client(simulation: &Simulation, server_sees: impl Fn(&mut Request)) -
     client.requests = server.requests;
     for (of_client, of_server) in client.windows.iter_mut().zip(&server.windows) {
         for (operation, of) in &mut of_client.operations {
-            of.phases_ns = of_server.operations.get(operation).and_then(|of| of.phases_ns);
+            let of_server = of_server.operations.get(operation);
+            of.phases_ns = of_server.and_then(|of| of.phases_ns);
+            of.block_read_ns = of_server.map_or(0, |of| of.block_read_ns);
         }
     }
     client

@@ -126,6 +126,7 @@ pub(crate) fn evidence_of(
         if tells_phases {
             let sums = phases_ns.get_or_insert_default();
             sums.iter_mut().zip(request.phases_ns).for_each(|(sum, ns)| *sum += ns);
+            of.block_read_ns += request.block_read_ns;
             by_second.entry(request.end_ns / SECOND).or_default().push(request);
         }
         // Buckets of two per cent.

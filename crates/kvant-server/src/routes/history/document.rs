@@ -81,6 +81,7 @@ struct OperationRow<'a> {
     count: u64,
     failed: u64,
     phases_ns: Phases,
+    block_read_ns: u64,
     max_ns: u64,
     buckets: &'a [(u16, u64)],
 }
@@ -119,6 +120,7 @@ struct SlowRow<'a> {
     blocks: u32,
     block_reads: u32,
     block_read_bytes: u64,
+    block_read_ns: u64,
     received_bytes: u64,
     sent_bytes: u64,
     stall: Option<&'static str>,
@@ -308,6 +310,7 @@ impl Document {
             blocks: trace.read.block_count,
             block_reads: trace.read.block_read_count,
             block_read_bytes: trace.read.block_read_bytes,
+            block_read_ns: trace.read.block_read_ns,
             received_bytes: trace.received_bytes,
             sent_bytes: trace.sent_bytes,
             stall: trace.stall,
@@ -377,6 +380,7 @@ impl Serialize for Operations<'_> {
                 count: recorded.count(),
                 failed: recorded.failed_count,
                 phases_ns: Phases(recorded.phases_ns),
+                block_read_ns: recorded.block_read_ns,
                 max_ns: recorded.max_ns,
                 buckets: &recorded.buckets,
             };

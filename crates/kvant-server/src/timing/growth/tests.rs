@@ -1,4 +1,5 @@
 use super::*;
+use crate::store::ReadTrace;
 use crate::timing::{Stamps, Trace};
 use http::StatusCode;
 use kvant_env::rng::Rng;
@@ -21,6 +22,7 @@ fn trace(operation: Operation, rng: &mut Rng) -> Trace {
             done_ns: next_ns(),
             written_ns: next_ns(),
         },
+        read: ReadTrace { block_read_ns: rng.below(1 << 20), ..ReadTrace::default() },
         ..Trace::default()
     }
 }
@@ -55,6 +57,8 @@ fn readings_add_up_to_what_was_recorded() {
                 let sum_ns: u64 = of_operation.clone().map(|t| t.stamps.phase_ns(phase)).sum();
                 assert_eq!(phase_ns, sum_ns, "seed {seed}: {operation:?} {phase:?}");
             }
+            let read_ns: u64 = of_operation.clone().map(|trace| trace.read.block_read_ns).sum();
+            assert_eq!(found.block_read_ns, read_ns, "seed {seed}: {operation:?}");
             // Each time is in the bucket that ends with it or shortly after it.
             let buckets = found.buckets.iter().flat_map(|&(bucket, count)| {
                 std::iter::repeat_n(highest_ns[usize::from(bucket)], count as usize)
