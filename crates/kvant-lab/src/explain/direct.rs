@@ -5,8 +5,8 @@
 //! stall, the block reads within storage work for the disk, storage work of a write that ended with
 //! an fsync of the log for that fsync. A read waits in the queue until another one is done: of that
 //! time, as large a part is the disk's as of the storage work of all reads. Time in the phases
-//! `selector` and `queue` without such a reason was spent behind other requests; it is given to them
-//! only if no event explains it ([`super::shares`]).
+//! `selector` and `queue` without such a reason was spent behind other requests; it is given to
+//! them only if no event explains it ([`super::shares`]).
 //!
 //! For p99 and beyond, phases are those of the slow requests that the server kept: the slowest of
 //! each second, however long they are, since a client also counts the time before the server sees a

@@ -77,6 +77,19 @@ pub(super) fn frame_pointer() -> usize {
 }
 
 #[inline(always)]
+pub(super) fn stack_pointer() -> usize {
+    let sp: usize;
+    // SAFETY: copies a register.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        asm!("mov {}, rsp", out(reg) sp, options(nomem, nostack, preserves_flags));
+        #[cfg(target_arch = "aarch64")]
+        asm!("mov {}, sp", out(reg) sp, options(nomem, nostack, preserves_flags));
+    }
+    sp
+}
+
+#[inline(always)]
 pub(super) fn code_address() -> usize {
     let pc: usize;
     // SAFETY: computes an address.

@@ -34,6 +34,13 @@ pub struct Observation {
 /// Records an observation with the caller's stack. Counts it as dropped if there is no room.
 #[inline(never)]
 pub fn record(observation: &Observation) {
+    record_from(arch::frame_pointer(), observation);
+}
+
+/// `frame`: what the register has. In a program that was built without frame pointers, that may be
+/// anything.
+#[inline(always)]
+fn record_from(frame: usize, observation: &Observation) {
     let Some(lane) = lane::of_this_thread() else {
         return;
     };
@@ -49,8 +56,7 @@ pub fn record(observation: &Observation) {
         address: observation.address,
     };
     let mut entry = lane.synchronous.begin();
-    let frame = arch::frame_pointer();
-    let stack = lane.stack.extent_from(frame);
+    let stack = lane.stack.extent_from(arch::stack_pointer());
     let mut skip_count = observation.frames_to_skip;
     let mut take = |address: usize| {
         if skip_count > 0 {
@@ -75,3 +81,6 @@ pub fn record_free(address: usize) {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

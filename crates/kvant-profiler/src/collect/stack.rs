@@ -100,7 +100,7 @@ pub(super) fn learn() {
         MAIN_END.store(main.end, Ordering::Relaxed);
     }
     if !is_main {
-        let (here, control_block) = (arch::frame_pointer(), arch::thread_pointer());
+        let (here, control_block) = (arch::stack_pointer(), arch::thread_pointer());
         let is_above = here < control_block
             && mapping_of(&maps, here).is_some_and(|mapping| mapping.contains(control_block));
         IS_CONTROL_BLOCK_ABOVE.store(is_above, Ordering::Relaxed);
