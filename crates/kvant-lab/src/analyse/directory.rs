@@ -189,16 +189,34 @@ impl Measurement {
 
 impl PhaseOf<'_> {
     /// A percentile of the response time, unanswered requests included. `None` if there is none, as
-    /// of external generators, or if much of it is the generator's lateness, which says nothing of
-    /// the subject.
+    /// of external generators, or if it says nothing of the subject.
     pub(super) fn percentile_ns(&self, percent: f64) -> Option<f64> {
+        self.response_ns(percent).filter(|_| self.is_subjects(percent))
+    }
+
+    /// The same, even if much of it is the generator's lateness: the subject's is less then.
+    pub(super) fn response_ns(&self, percent: f64) -> Option<f64> {
+        let response = &self.result.response_with_unanswered;
+        (!response.is_empty()).then(|| response.percentile_ns(percent) as f64)
+    }
+
+    /// Whether little of a percentile is the generator's lateness.
+    fn is_subjects(&self, percent: f64) -> bool {
         let shares = self.result.verdict.as_ref().map_or(&[][..], |verdict| &verdict.shares);
         let below = shares.iter().rfind(|share| share.percent <= percent);
         let above = shares.iter().find(|share| share.percent >= percent);
-        let is_subjects = below.into_iter().chain(above).all(|share| share.is_server);
-        let response = &self.result.response_with_unanswered;
-        (is_subjects && !response.is_empty()).then(|| response.percentile_ns(percent) as f64)
+        below.into_iter().chain(above).all(|share| share.is_server)
     }
+}
+
+/// Whether a percentile is the subject's in most of these phases. Where it is not, the attempts
+/// that show it are those in which the subject was slow: their median would not be that of all.
+pub(super) fn is_mostly_subjects<'a>(
+    phases: impl ExactSizeIterator<Item = &'a PhaseOf<'a>>,
+    percent: f64,
+) -> bool {
+    let all = phases.len();
+    2 * phases.filter(|phase| phase.is_subjects(percent)).count() > all
 }
 
 /// Planned requests per second at the begin; 0 in a closed loop.

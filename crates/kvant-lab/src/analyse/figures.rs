@@ -1,7 +1,7 @@
 //! Figures of each case: what its valid attempts measured.
 
 use super::account::{greatest, spent, switches};
-use super::directory::{Measurement, PhaseOf, offered};
+use super::directory::{Measurement, PhaseOf, is_mostly_subjects, offered};
 use super::statistics::measured;
 use crate::model::{Figures, Measured, OpFigures, Spectrum};
 use crate::record::{Attempt, AttemptVerdict, Case, PhaseKind, StatsSample, WatchSample};
@@ -169,9 +169,11 @@ fn response(phases: &[Step<'_>]) -> Vec<(String, Measured)> {
     let named = |name: &str, of: &dyn Fn(&PhaseOf<'_>) -> Option<f64>| {
         Some((name.to_owned(), measured(phases.iter().filter_map(|(_, phase)| of(phase)))?))
     };
+    let is_shown = |percent| is_mostly_subjects(phases.iter().map(|(_, phase)| phase), percent);
     let percentiles = PERCENTILES
         .iter()
-        .filter_map(|&(name, percent)| named(name, &|phase| phase.percentile_ns(percent)));
+        .filter(|(_, percent)| is_shown(*percent))
+        .filter_map(|&(name, percent)| named(name, &|phase| phase.response_ns(percent)));
     let of_all = |phase: &PhaseOf<'_>, of: fn(&Histogram) -> f64| {
         let response = &phase.result.response_with_unanswered;
         (!response.is_empty()).then(|| of(response))
@@ -181,8 +183,7 @@ fn response(phases: &[Step<'_>]) -> Vec<(String, Measured)> {
         .chain(percentiles)
         // The greatest value is the generator's if the highest percentile is.
         .chain(named("max", &|phase| {
-            phase.percentile_ns(100.0)?;
-            of_all(phase, |all| all.max_ns() as f64)
+            is_shown(100.0).then(|| of_all(phase, |all| all.max_ns() as f64)).flatten()
         }))
         .collect()
 }

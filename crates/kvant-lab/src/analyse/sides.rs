@@ -94,7 +94,7 @@ fn compared(
     });
     let mut keys: Vec<Key> = Vec::new();
     for key in sides.iter().flat_map(|side| side.values()).flat_map(|one| one.values.keys()) {
-        if !keys.contains(key) && is_worth_it(&sides, key) {
+        if !keys.contains(key) && is_worth_it(&sides, key) && !is_mostly_hidden(&sides, key) {
             keys.push(key.clone());
         }
     }
@@ -143,6 +143,13 @@ fn is_one_rate(sides: &[OfRepeats; 2], repeat: u32, step: usize) -> bool {
         |side: &OfRepeats| side.get(&repeat).and_then(|one| one.planned_per_s.get(step)).copied();
     let [Some(a), Some(b)] = sides.each_ref().map(planned) else { return false };
     (a - b).abs() <= RATE_PART_MAX * a.max(b)
+}
+
+/// Whether a percentile is the generator's in half of a side's attempts or more: the others are
+/// those in which that side was slow.
+fn is_mostly_hidden(sides: &[OfRepeats; 2], key: &Key) -> bool {
+    let is_half = |side: &OfRepeats| 2 * values(side, key).len() <= side.len();
+    is_latency(key.2) && sides.iter().any(is_half)
 }
 
 /// Whether a layer has a part of its figure that is worth a claim, on either side.

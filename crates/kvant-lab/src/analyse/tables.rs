@@ -166,8 +166,11 @@ impl Known<'_> {
         }
     }
 
-    /// The ratios of a figure of the same repeats of two cases.
+    /// The ratios of a figure of the same repeats of two cases that have it.
     fn ratios(&self, base: usize, other: usize, figure: &str) -> Vec<f64> {
+        if self.value(base, figure).is_none() || self.value(other, figure).is_none() {
+            return Vec::new();
+        }
         let ratios = self.repeats(other, figure).into_iter().filter_map(|(repeat, value)| {
             let (_, of_base) =
                 self.repeats(base, figure).into_iter().find(|(of_base, _)| *of_base == repeat)?;
@@ -190,8 +193,8 @@ impl Known<'_> {
             let (_, phase) = measurement.steps().next()?;
             let value = match figure {
                 "achieved" => phase.result.rate_achieved_per_s,
-                "p99" => phase.percentile_ns(99.0)?,
-                "p99.9" => phase.percentile_ns(99.9)?,
+                "p99" => phase.response_ns(99.0)?,
+                "p99.9" => phase.response_ns(99.9)?,
                 _ => super::figures::cpu_per_request_ns(measurement, &phase)?,
             };
             Some((repeat, value))

@@ -111,22 +111,45 @@ fn a_disturbed_step_of_a_search_that_failed_is_on_no_curve() {
     assert_eq!(points(Some("others".to_owned())), [Some(true)]);
 }
 
-#[test]
-fn the_verdict_names_no_percentile_that_is_the_generators() {
-    let mut files = files(MS, MS, 10 * MS);
+/// The files of an attempt whose percentiles are `response_ns`; if not `is_server`, by the generator.
+fn held(response_ns: u64, is_server: bool) -> Files {
+    let mut files = files(response_ns, response_ns, 10 * MS);
     let phase = &mut files.load.phases[0];
     let mut verdict = kvant_load::verdict::judge(&phase.outcome);
     verdict.shares = vec![kvant_load::verdict::Share {
         percent: 50.0,
-        response_ns: MS,
-        generator_ns: MS,
-        is_server: false,
+        response_ns,
+        generator_ns: if is_server { 0 } else { response_ns },
+        is_server,
     }];
     phase.verdict = Some(verdict);
+    files
+}
+
+#[test]
+fn the_verdict_names_no_percentile_that_is_the_generators() {
     let mut fixture = Fixture::new(vec![case(0, "kvant", PhaseKind::Hold)]);
-    fixture.attempt(0, 1, AttemptVerdict::Valid, files);
+    fixture.attempt(0, 1, AttemptVerdict::Valid, held(MS, false));
     let verdict = &fixture.report().verdict[0].en;
     assert_eq!(verdict, "kvant, get, hold at 1,000/s: 10.0 us of CPU a request.");
+}
+
+#[test]
+fn a_percentile_is_not_that_of_the_attempts_in_which_the_server_was_slow() {
+    let p99_ms = |attempts: &[(u64, bool)]| {
+        let mut fixture = Fixture::new(vec![case(0, "kvant", PhaseKind::Hold)]);
+        for (repeat, (response_ns, is_server)) in (1..).zip(attempts) {
+            let files = held(*response_ns, *is_server);
+            fixture.attempt(0, repeat, AttemptVerdict::Valid, files);
+        }
+        let figures = fixture.report().figures.remove(0);
+        let (_, p99) = figures.response_ns.into_iter().find(|(name, _)| name == "p99")?;
+        Some((p99.median / MS as f64).round())
+    };
+    // The generator hides what the server takes in its fast attempts.
+    assert_eq!(p99_ms(&[(MS, false), (30 * MS, true), (MS, false)]), None);
+    assert_eq!(p99_ms(&[(MS, false), (30 * MS, true)]), None);
+    assert_eq!(p99_ms(&[(2 * MS, true), (30 * MS, true), (MS, false)]), Some(2.0));
 }
 
 #[test]
