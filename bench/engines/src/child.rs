@@ -7,6 +7,7 @@
 use crate::Failure;
 use crate::data;
 use crate::engine::{Engine, Kind, Setup};
+use crate::memory_group;
 use crate::usage::{self, Memory, Usage};
 use crate::workloads::{self, Bench, Start, Workload};
 use hdrhistogram::Histogram;
@@ -30,6 +31,8 @@ pub(crate) struct Job {
     pub(crate) records: u64,
     pub(crate) seed: u64,
     pub(crate) setup: Setup,
+    /// The control group to measure in.
+    pub(crate) memory_group: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -144,6 +147,9 @@ fn make_and_die(job: &Job, workload: &Workload) -> Result<(), Failure> {
 }
 
 fn measure(job: &Job, workload: &Workload) -> Result<Figures, Failure> {
+    if let Some(group) = &job.memory_group {
+        memory_group::enter(group)?;
+    }
     let before_open = Usage::now()?;
     let (figures, engine) = with_engine(job, workload, |bench| {
         workload.prepare(bench)?;

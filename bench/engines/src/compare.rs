@@ -8,6 +8,7 @@ use crate::alone::scratch::Scratch;
 use crate::child::{self, Figures, Job, Step};
 use crate::engine::{Kind, Setup};
 use crate::goals;
+use crate::memory_group;
 use crate::results::{Results, Run};
 use crate::settings::Settings;
 use crate::table;
@@ -120,7 +121,12 @@ impl<'a> Measurement<'a> {
         // Dirty pages of others would be written during the run.
         // SAFETY: a call without arguments.
         unsafe { libc::sync() };
-        let output = start(&self.job(Step::Measure, workload, engine, dir, round))?;
+        let job = self.job(Step::Measure, workload, engine, dir, round);
+        if let Some(group) = &job.memory_group {
+            memory_group::limit(group, workload.data_bytes(self.settings.records) / 4)?;
+            memory_group::forget(&job.dir)?;
+        }
+        let output = start(&job)?;
         if own.exists() {
             fs::remove_dir_all(own)?;
         }
@@ -139,11 +145,14 @@ impl<'a> Measurement<'a> {
 
     fn job(&self, step: Step, workload: &Workload, engine: Kind, dir: PathBuf, round: u64) -> Job {
         let settings = self.settings;
-        let data_bytes = workload.shape.count(settings.records) * workload.shape.mean_bytes();
-        let memory_bytes = if workload.is_short_of_memory && step == Step::Measure {
-            (data_bytes / 4).max(MEMORY_BYTES_MIN)
-        } else {
-            settings.memory_bytes()
+        let is_short = workload.is_short_of_memory && step == Step::Measure;
+        let memory_group = settings.memory_group.clone().filter(|_| is_short);
+        let quarter_bytes = workload.data_bytes(settings.records) / 4;
+        let memory_bytes = match (is_short, &memory_group) {
+            (true, None) => quarter_bytes.max(MEMORY_BYTES_MIN),
+            // A third is left to the page cache.
+            (true, Some(_)) => (quarter_bytes / 3 * 2).max(MEMORY_BYTES_MIN),
+            (false, _) => settings.memory_bytes(),
         };
         Job {
             step,
@@ -152,7 +161,12 @@ impl<'a> Measurement<'a> {
             dir,
             records: settings.records,
             seed: settings.seed + round,
-            setup: Setup { memory_bytes, rocksdb: settings.rocksdb.clone() },
+            setup: Setup {
+                memory_bytes,
+                reads_from_disk: memory_group.is_some(),
+                rocksdb: settings.rocksdb.clone(),
+            },
+            memory_group,
         }
     }
 }

@@ -107,6 +107,8 @@ impl Kind {
 pub(crate) struct Setup {
     /// Memory for the block cache and two write buffers, in bytes.
     pub(crate) memory_bytes: u64,
+    /// The data does not fit into the machine's memory, or its part of it.
+    pub(crate) reads_from_disk: bool,
     /// RocksDB's shared library.
     pub(crate) rocksdb: PathBuf,
 }

@@ -12,6 +12,7 @@ mod data;
 mod engine;
 mod engines;
 mod goals;
+mod memory_group;
 mod results;
 mod settings;
 mod table;
@@ -32,6 +33,7 @@ usage: engines-bench compare [OPTION]...
   --cache MIB       block cache of the peers; Kvant's budget is half more (256)
   --seed N          of all that is random (1)
   --retries N       how often a disturbed run is repeated (1)
+  --memory-group D  for read4x: an empty memory control group, which it limits, page cache included
   --data-dir DIR    where databases lie meanwhile (the system's directory for such)
   --out FILE        results as JSON, and as Markdown beside it (target/engines.json)
   --from A,B        show the results of these files instead

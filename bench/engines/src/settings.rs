@@ -15,6 +15,8 @@ pub(crate) struct Settings {
     /// How often a disturbed run is repeated.
     pub(crate) retries: u64,
     pub(crate) data_dir: PathBuf,
+    /// A control group that limits the memory of workloads that are short of it.
+    pub(crate) memory_group: Option<PathBuf>,
     pub(crate) out: PathBuf,
     /// Results to show instead of measuring.
     pub(crate) from: Vec<PathBuf>,
@@ -39,6 +41,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Settings, String> {
         seed: 1,
         retries: 1,
         data_dir: std::env::temp_dir(),
+        memory_group: None,
         out: "target/engines.json".into(),
         from: Vec::new(),
         check: false,
@@ -73,6 +76,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Settings, String> {
             "--seed" => settings.seed = number()?,
             "--retries" => settings.retries = value.parse().map_err(|_| unknown(value))?,
             "--data-dir" => settings.data_dir = value.into(),
+            "--memory-group" => settings.memory_group = Some(value.into()),
             "--out" => settings.out = value.into(),
             "--from" => settings.from = value.split(',').map(PathBuf::from).collect(),
             "--rocksdb" => settings.rocksdb = value.into(),

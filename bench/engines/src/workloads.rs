@@ -151,6 +151,11 @@ pub(crate) fn find(name: &str) -> Option<&'static Workload> {
 }
 
 impl Workload {
+    /// Keys and values of the data when there are `records` small records.
+    pub(crate) fn data_bytes(&self, records: u64) -> u64 {
+        self.shape.count(records) * self.shape.mean_bytes()
+    }
+
     /// What precedes the measurement: other reads of the same kind fill the caches.
     pub(crate) fn prepare(&self, bench: &Bench<'_>) -> Result<(), Failure> {
         let ops = self.ops(bench);

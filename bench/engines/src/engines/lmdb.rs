@@ -16,12 +16,14 @@ struct Lmdb {
     records: Database<Bytes, Bytes>,
 }
 
-pub(crate) fn open(dir: &Path, _setup: &Setup) -> Result<Box<dyn Engine>, Failure> {
+pub(crate) fn open(dir: &Path, setup: &Setup) -> Result<Box<dyn Engine>, Failure> {
     std::fs::create_dir_all(dir)?;
+    let mut flags = EnvFlags::NO_SYNC;
+    // As LMDB advises for random reads of more data than memory.
+    flags.set(EnvFlags::NO_READ_AHEAD, setup.reads_from_disk);
     // SAFETY: one process opens the directory, once; without fsyncs only a crash of the operating
     // system can damage it.
-    let env =
-        unsafe { EnvOpenOptions::new().map_size(MAP_BYTES).flags(EnvFlags::NO_SYNC).open(dir)? };
+    let env = unsafe { EnvOpenOptions::new().map_size(MAP_BYTES).flags(flags).open(dir)? };
     let mut transaction = env.write_txn()?;
     let records = env.create_database(&mut transaction, None)?;
     transaction.commit()?;
