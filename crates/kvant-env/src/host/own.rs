@@ -23,7 +23,7 @@ const THREADS_MAX: u64 = 256;
 /// Nor do they take more than one in so many of the descriptors that the process may have.
 const DESCRIPTOR_PARTS: u64 = 8;
 /// More than the files have, but for `stat`, of which the first line counts.
-const TEXT_BYTES: usize = 512;
+const TEXT_BYTES: usize = 2048;
 
 /// Sums since an arbitrary moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub struct OwnFigures {
     pub read_bytes: Option<u64>,
     /// Bytes that it caused to be written to disks.
     pub written_bytes: Option<u64>,
+    /// TCP segments that the machine sent again, since the other side had not acknowledged them.
+    pub resent_segments: Option<u64>,
 }
 
 impl OwnFigures {
@@ -54,6 +56,7 @@ impl OwnFigures {
             all_cpu_ns: grown(self.all_cpu_ns, earlier.all_cpu_ns),
             read_bytes: grown(self.read_bytes, earlier.read_bytes),
             written_bytes: grown(self.written_bytes, earlier.written_bytes),
+            resent_segments: grown(self.resent_segments, earlier.resent_segments),
         }
     }
 }
@@ -63,6 +66,7 @@ impl OwnFigures {
 pub struct OwnUse {
     stat: Option<File>,
     io: Option<File>,
+    network: Option<File>,
     threads: BTreeMap<u32, ThreadWait>,
     threads_max: usize,
     waited_ns: Option<u64>,
@@ -84,6 +88,7 @@ impl OwnUse {
         OwnUse {
             stat: File::open("/proc/stat").ok(),
             io: File::open("/proc/self/io").ok(),
+            network: File::open("/proc/self/net/snmp").ok(),
             threads: BTreeMap::new(),
             threads_max: threads_max as usize,
             waited_ns: None,
@@ -98,6 +103,7 @@ impl OwnUse {
         let bytes = |name| procfs::field(io.as_deref()?, name);
         let times = self.stat.as_ref().and_then(text);
         let times = times.and_then(|text| procfs::machine_times(&text));
+        let network = self.network.as_ref().and_then(text);
         let cpu_time = clock_gettime(ClockId::ProcessCPUTime);
         OwnFigures {
             cpu_ns: cpu_time.tv_sec.cast_unsigned() * 1_000_000_000
@@ -107,6 +113,7 @@ impl OwnUse {
             all_cpu_ns: times.map(|times| times.tasks_ns),
             read_bytes: bytes("read_bytes:"),
             written_bytes: bytes("write_bytes:"),
+            resent_segments: network.and_then(|text| procfs::resent_segments(&text)),
         }
     }
 

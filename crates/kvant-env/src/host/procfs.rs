@@ -285,6 +285,14 @@ pub(super) fn field(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
 }
 
+/// TCP segments that were sent again, in the text of `net/snmp`: a line with names, a line with
+/// numbers.
+pub(super) fn resent_segments(snmp: &str) -> Option<u64> {
+    let mut rows = snmp.lines().filter_map(|line| line.strip_prefix("Tcp:"));
+    let (names, numbers) = (rows.next()?.split_whitespace(), rows.next()?.split_whitespace());
+    names.zip(numbers).find(|(name, _)| *name == "RetransSegs")?.1.parse().ok()
+}
+
 /// Names in a directory; empty if it is unreadable.
 pub(super) fn names(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();

@@ -196,6 +196,7 @@ fn add_server_view(windows: &mut [Window], of_server: &[Window]) {
         });
         window.machine.run_queue_wait_ns =
             waits.reduce(|sum, wait_ns| sum + wait_ns).map(|sum| sum as u64);
+        window.machine.has_resent = overlapping.iter().any(|(seen, _)| seen.machine.has_resent);
         for (operation, of) in &mut window.operations {
             let mut count = 0.0;
             let mut sums_ns = [0.0; Phase::ALL.len()];
@@ -235,6 +236,7 @@ fn machine(watch: &Watch, from_ns: u64, to_ns: u64) -> MachineWindow {
         all_cpu_ns: grown(|sample| sample.all_cpu_ns),
         stolen_ns: grown(|sample| sample.stolen_ns),
         run_queue_wait_ns: None,
+        has_resent: false,
         is_generator_paused: watch.samples.windows(2).any(is_gap),
         is_memory_slow: watch
             .slow_memory

@@ -113,6 +113,8 @@ pub struct MachineWindow {
     pub run_queue_wait_ns: Option<u64>,
     /// Time that the hypervisor took while a task was ready to run.
     pub stolen_ns: Option<u64>,
+    /// Whether the server's machine sent TCP segments again: the network lost or delayed some.
+    pub has_resent: bool,
     /// Whether the generator stood still.
     pub is_generator_paused: bool,
     /// Whether memory in use was slow, because the hypervisor had taken it back.

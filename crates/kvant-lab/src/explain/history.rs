@@ -76,6 +76,7 @@ struct HistoryMachine {
     run_queue_wait_ns: Option<u64>,
     stolen_ns: Option<u64>,
     all_cpu_ns: Option<u64>,
+    resent_segments: Option<u64>,
 }
 
 #[derive(Default, Deserialize)]
@@ -133,6 +134,7 @@ pub fn evidence(json: &[u8], server: &str) -> Result<Evidence> {
                 all_cpu_ns: window.machine.all_cpu_ns,
                 run_queue_wait_ns: window.machine.run_queue_wait_ns,
                 stolen_ns: window.machine.stolen_ns,
+                has_resent: window.machine.resent_segments.is_some_and(|count| count > 0),
                 ..MachineWindow::default()
             },
         });

@@ -136,7 +136,7 @@ pub enum Cause {
     ClientReader,
     /// The generator sent late.
     Generator,
-    /// Between client and server.
+    /// Segments were sent again.
     Network,
     /// Other requests went first.
     Queueing,
@@ -165,7 +165,7 @@ impl Cause {
             Cause::ClientBody => "client: slow sender".to_owned(),
             Cause::ClientReader => "client: slow reader".to_owned(),
             Cause::Generator => "the generator itself".to_owned(),
-            Cause::Network => "network".to_owned(),
+            Cause::Network => "network (segments sent again)".to_owned(),
             Cause::Queueing => "queueing behind other requests".to_owned(),
             Cause::Scheduler => "scheduler (no CPU for the server)".to_owned(),
             Cause::Stolen => "steal by the hypervisor".to_owned(),

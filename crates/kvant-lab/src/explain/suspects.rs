@@ -106,6 +106,9 @@ pub(super) fn suspects(evidence: &Evidence) -> Vec<Suspect> {
         if machine.run_queue_wait_ns.is_some_and(|ns| ns > run_queue_bound) {
             add(Cause::Scheduler, span);
         }
+        if machine.has_resent {
+            add(Cause::Network, span);
+        }
         if machine.is_generator_paused {
             add(Cause::Generator, span);
         }

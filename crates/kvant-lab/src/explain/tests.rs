@@ -196,10 +196,11 @@ fn in_windows(
 #[test]
 fn disturbances_of_the_machine_are_named() {
     type Mark = fn(&mut super::evidence::MachineWindow);
-    let cases: [(Cause, Mark); 5] = [
+    let cases: [(Cause, Mark); 6] = [
         (Cause::Stolen, |machine| machine.stolen_ns = Some(60 * MS)),
         (Cause::Neighbours, |machine| machine.all_cpu_ns = Some(190 * MS)),
         (Cause::Scheduler, |machine| machine.run_queue_wait_ns = Some(80 * MS)),
+        (Cause::Network, |machine| machine.has_resent = true),
         (Cause::Generator, |machine| machine.is_generator_paused = true),
         (Cause::SlowMemory, |machine| machine.is_memory_slow = true),
     ];

@@ -42,6 +42,7 @@ pub(crate) fn window(start_ns: u64, rng: &mut Rng) -> Window {
             all_cpu_ns: figure(rng),
             read_bytes: figure(rng),
             written_bytes: figure(rng),
+            resent_segments: figure(rng),
         },
         operations: operations.into_iter().map(|operation| recorded(operation, rng)).collect(),
     }

@@ -30,6 +30,7 @@ impl Window {
             machine.all_cpu_ns,
             machine.read_bytes,
             machine.written_bytes,
+            machine.resent_segments,
         ] {
             put_u64(out, figure.map_or(0, |figure| figure.saturating_add(1)));
         }
@@ -62,6 +63,7 @@ impl Window {
             all_cpu_ns: figure()?,
             read_bytes: figure()?,
             written_bytes: figure()?,
+            resent_segments: figure()?,
         };
         let count = take_u64(input)?;
         let operations = (0..count).map(|_| decode_recorded(input)).collect::<Option<_>>()?;

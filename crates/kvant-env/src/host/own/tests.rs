@@ -24,6 +24,7 @@ fn figures_grow_with_what_is_used() {
         (before.all_cpu_ns, after.all_cpu_ns),
         (before.read_bytes, after.read_bytes),
         (before.written_bytes, after.written_bytes),
+        (before.resent_segments, after.resent_segments),
     ] {
         assert!(before.is_some() && after >= before, "{before:?} {after:?}");
     }

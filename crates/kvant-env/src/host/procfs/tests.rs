@@ -181,3 +181,12 @@ fn the_system_knows_this_process() {
     assert_eq!(proc.unix_listeners(&path), [std::process::id()]);
     drop(listener);
 }
+
+#[test]
+fn segments_that_were_sent_again_are_found_by_their_name() {
+    let snmp = "Ip: Forwarding DefaultTTL\nIp: 2 64\nTcp: RtoMax MaxConn RetransSegs InErrs\n\
+        Tcp: 120000 -1 70642 3\nUdp: InDatagrams\nUdp: 1764\n";
+    assert_eq!(resent_segments(snmp), Some(70_642));
+    assert_eq!(resent_segments("Tcp: RtoMax RetransSegs\nTcp: 120000"), None);
+    assert_eq!(resent_segments("Ip: Forwarding\nIp: 2\n"), None);
+}

@@ -94,6 +94,7 @@ struct Machine {
     all_cpu_ns: Option<u64>,
     disk_read_bytes: Option<u64>,
     disk_written_bytes: Option<u64>,
+    resent_segments: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -368,6 +369,7 @@ impl<'a> From<&'a Window> for WindowRow<'a> {
                 all_cpu_ns: machine.all_cpu_ns,
                 disk_read_bytes: machine.read_bytes,
                 disk_written_bytes: machine.written_bytes,
+                resent_segments: machine.resent_segments,
             },
         }
     }
