@@ -15,6 +15,7 @@ use crate::comparison::assertion::{Figure, RatioAssertion};
 use crate::comparison::{intervals, order};
 use crate::model::{Asserted, Compared, FlamePair, LayerRow, Sides};
 use crate::record::{Case, PhaseKind, Run, SIDES};
+use kvant_profiler::recording::Facts;
 use std::collections::BTreeMap;
 
 /// A cost of a row, a response.
@@ -247,18 +248,29 @@ fn flame_pair(
     index: usize,
 ) -> Option<FlamePair> {
     let of_side = |(_, measurements): &(&Case, Vec<Measurement>)| {
-        let number = of_median_p99(measurements)?.attempt.number;
-        directory.unless_damaged(number, directory.recording(number)).flatten()?;
-        Some(format!("{}/profile.kprof", Directory::dir_of(number)))
+        let measurement = of_median_p99(measurements)?;
+        let number = measurement.attempt.number;
+        let recording = directory.unless_damaged(number, directory.recording(number)).flatten()?;
+        let file = format!("{}/profile.kprof", Directory::dir_of(number));
+        Some((file, rate_per_s(measurement, &recording.facts)))
     };
+    let ((a_file, a_per_s), (b_file, b_per_s)) = (of_side(a)?, of_side(b)?);
     let cell = a.0.cell.iter().filter(|value| !value.is_empty()).map(String::as_str);
     let words = [a.0.workload.as_str(), &a.0.phase].into_iter().chain(cell);
     Some(FlamePair {
         case: words.collect::<Vec<_>>().join(" "),
-        a: of_side(a)?,
-        b: of_side(b)?,
+        a: a_file,
+        b: b_file,
+        rates_per_s: a_per_s.zip(b_per_s).map(<[f64; 2]>::from),
         page: format!("difference-{}.html", index + 1),
     })
+}
+
+/// Responses per second of a recording.
+fn rate_per_s(measurement: &Measurement, facts: &Facts) -> Option<f64> {
+    let begin_ns = measurement.attempt.monotonic_ns(facts.started_wall_ns).max(0) as u64;
+    let count = measurement.responses.within(begin_ns, begin_ns + facts.duration_ns)?;
+    Some(count * 1e9 / facts.duration_ns.max(1) as f64)
 }
 
 /// Each assertion with each figure that it is about.

@@ -9,6 +9,7 @@
 //! - `suspects`: events and disturbances of the machine; `contrast`: whether slow requests coincide
 //!   with one of them more than by chance, and how much is attributable to it;
 //! - `shares`: both together, as shares of the excess with intervals;
+//! - `failures`: requests that failed or were refused;
 //! - `cpu`: what the server used CPU time for meanwhile;
 //! - `moments`: the slowest requests one by one;
 //! - [`intervention`]: of an experiment that made suspects happen, what that changed.
@@ -25,6 +26,7 @@ mod contrast;
 mod cpu;
 mod direct;
 pub mod evidence;
+mod failures;
 pub mod history;
 pub mod intervention;
 mod level;
@@ -81,7 +83,8 @@ pub fn explain_with(evidence: &Evidence, effects: Vec<Effect>) -> Explanation {
     };
     explanation.cpu = cpu::uses(evidence, &explanation.rows);
     explanation.overview.lanes = moments::lanes(evidence, &suspects);
-    explanation.verdict = verdict::verdict(&explanation);
+    explanation.verdict = failures::sentences(evidence);
+    explanation.verdict.extend(verdict::verdict(&explanation));
     explanation.warnings = verdict::warnings(evidence, &suspects);
     explanation
 }

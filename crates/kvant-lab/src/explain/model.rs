@@ -128,6 +128,8 @@ pub enum Cause {
     Fsync,
     /// Blocks that were not in the cache.
     BlockReads,
+    /// The allocator returned memory to the system.
+    Allocator,
     /// A lock.
     Lock(String),
     /// The client sent a body slowly.
@@ -161,6 +163,7 @@ impl Cause {
             Cause::Stall(reason) => format!("write stall ({reason})"),
             Cause::Fsync => "fsync of the log".to_owned(),
             Cause::BlockReads => "block reads (cache misses)".to_owned(),
+            Cause::Allocator => "allocator (returns memory)".to_owned(),
             Cause::Lock(name) => format!("lock `{name}`"),
             Cause::ClientBody => "client: slow sender".to_owned(),
             Cause::ClientReader => "client: slow reader".to_owned(),

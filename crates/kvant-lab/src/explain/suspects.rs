@@ -48,6 +48,7 @@ pub(super) fn cause_of(event: &EventFacts) -> Option<Cause> {
         "stall" => Cause::Stall(field("reason").unwrap_or("unnamed").to_owned()),
         "fsync" if field("file") == Some("wal") => Cause::Fsync,
         "fsync" => Cause::Event(format!("fsync of a {}", field("file").unwrap_or("file"))),
+        "release" => Cause::Allocator,
         kind => Cause::Event(kind.to_owned()),
     })
 }

@@ -49,15 +49,17 @@ fn assert_first(explanation: &Explanation, operation: &str, percent: f64, cause:
 
 #[test]
 fn a_marked_stall_gets_the_excess() {
-    for (seed, pauses) in
-        [(1, regular()), (2, random_spans(12, 5 * SECOND, 200 * MS, 7)), (3, regular())]
+    let random = random_spans(12, 5 * SECOND, 200 * MS, 7);
+    for (seed, kind, pauses) in
+        [(1, "housekeeping", regular()), (2, "housekeeping", random), (3, "release", regular())]
     {
-        let events = marked("housekeeping", &pauses);
+        let events = marked(kind, &pauses);
         let simulation = Simulation { seed, pauses, events, ..Simulation::default() };
         let explanation = explain(&simulation.evidence());
         for percent in [99.0, 99.9] {
             let row = row(&explanation, "get", percent);
-            let share = part(&row, &event_named("housekeeping"));
+            let cause = if kind == "release" { Cause::Allocator } else { event_named(kind) };
+            let share = part(&row, &cause);
             assert!(share >= 0.95, "seed {seed}: {share}\n{}", text(&explanation));
         }
     }
@@ -410,6 +412,31 @@ fn slow_requests_are_told_with_what_happened_meanwhile() {
     let first = &explanation.moments[0];
     let near = |at: u64| at.abs_diff(first.start_ns) < SECOND / 2;
     assert!(explanation.moments.iter().filter(|one| near(one.start_ns)).count() <= 3);
+}
+
+#[test]
+fn failures_are_told_first_with_their_times_and_statuses() {
+    let simulation = Simulation {
+        tells_phases: true,
+        special: |request, _| {
+            let at_s = request.start_ns / SECOND;
+            if request.key.ends_with('7') && (at_s == 20 || (30..33).contains(&at_s)) {
+                request.status = 507;
+                // Of each second the slowest are kept.
+                request.phases_ns[Phase::Storage as usize] += SECOND / 10;
+            }
+        },
+        ..Simulation::default()
+    };
+    let evidence = simulation.evidence();
+    let failed: u64 = evidence.windows.iter().map(|window| window.operations["get"].failed).sum();
+    let told = explain(&evidence).verdict.remove(0);
+    let all: u64 = evidence.windows.iter().map(|window| window.operations["get"].count).sum();
+    assert!(told.starts_with(&format!("{failed} of {all} get requests (0.")), "{told}");
+    assert!(told.contains("from 20.") && told.contains(" s, 30."), "{told}");
+    assert!(told.ends_with(", with status 507 (the disk was full)."), "{told}");
+    let calm = explain(&Simulation::default().evidence());
+    assert!(!calm.verdict.iter().any(|sentence| sentence.contains("failed")), "{calm:?}");
 }
 
 #[test]

@@ -81,6 +81,9 @@ pub struct FlamePair {
     pub a: String,
     /// The recording of B.
     pub b: String,
+    /// Responses per second of A and B while they were recorded.
+    #[serde(default)]
+    pub rates_per_s: Option<[f64; 2]>,
     /// The page with their difference, relative to the run directory.
     pub page: String,
 }

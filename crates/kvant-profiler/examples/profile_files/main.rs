@@ -17,7 +17,7 @@ fn main() {
     let short = synthetic::recording(Plan { seconds: 6, ..Plan::loaded(2) });
     let mut files = json!({
         "made-up.html": render::html(&base),
-        "made-up-difference.html": render::html_difference(&base, &other),
+        "made-up-difference.html": render::html_difference(&base, &other, Some([2000.0, 1000.0])),
         "made-up-short.html": render::html(&short),
         "made-up.json": [plain(&base), plain(&other)],
         "made-up.pb.gz.base64": BASE64_STANDARD.encode(render::pprof(&base)),

@@ -21,16 +21,21 @@ const SCRIPTS: &[&str] = &[
 
 /// The page of a recording. Without symbols it names modules instead of functions.
 pub fn html(recording: &Recording) -> String {
-    page(&[recording])
+    page(&[recording], None)
 }
 
-/// The page that compares `other` with `base`.
-pub fn html_difference(base: &Recording, other: &Recording) -> String {
-    page(&[base, other])
+/// The page that compares `other` with `base`. With the requests per second of each it compares
+/// amounts per request first.
+pub fn html_difference(
+    base: &Recording,
+    other: &Recording,
+    rates_per_s: Option<[f64; 2]>,
+) -> String {
+    page(&[base, other], rates_per_s)
 }
 
-fn page(recordings: &[&Recording]) -> String {
-    let data: String = recordings
+fn page(recordings: &[&Recording], rates_per_s: Option<[f64; 2]>) -> String {
+    let mut data: String = recordings
         .iter()
         .map(|recording| {
             format!(
@@ -39,6 +44,10 @@ fn page(recordings: &[&Recording]) -> String {
             )
         })
         .collect();
+    if let Some([base, other]) = rates_per_s {
+        data +=
+            &format!("<script type=\"application/json\" id=\"rates\">[{base},{other}]</script>\n");
+    }
     let style = [front::STYLE, STYLE].concat();
     let parts = [("/*STYLE*/", &*style), ("<!--DATA-->", &data), ("/*SCRIPT*/", &script())];
     front::fill(TEMPLATE, &parts)

@@ -278,6 +278,19 @@ const CHECKS = {
     await page.choose('alloc');
     expectNear('bytes of B', (await page.weights())[1], weight(other, 'alloc', 5e6, 10e6));
   },
+
+  async 'with their rates, two recordings are compared by the request'(open) {
+    const page = await open(differencePath);
+    const factor = async () => {
+      const { lines } = await page.find(0, 'all');
+      return Number(lines.find((line) => line.includes('times')).match(/([\d.]+) times/)[1]);
+    };
+    const perRequest = await factor();
+    await page.page.locator('#compare-by select').selectOption('second');
+    const perSecond = await factor();
+    // A had twice as many requests per second.
+    expect(`${perRequest} by request, ${perSecond} by second`, Math.abs(perRequest / perSecond - 2) < 0.02);
+  },
 };
 
 const more = additions({ dir, base, other, expect, expectNear });

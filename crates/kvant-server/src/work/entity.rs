@@ -34,6 +34,7 @@ pub(crate) enum EntityOutcome {
 }
 
 /// An entity request whose storage work has begun. Resolves to its outcome and the work's times.
+#[expect(clippy::large_enum_variant, reason = "most work is done at once: a box would allocate")]
 pub(crate) enum EntityWork {
     Done(EntityOutcome, StorageWork),
     /// In a batch.

@@ -121,8 +121,9 @@ pub(crate) fn evidence_of(
         let at = (request.end_ns / WINDOW_NS) as usize;
         let Some(window) = windows.get_mut(at) else { continue };
         let of = window.operations.entry(request.operation.clone()).or_default();
-        let OperationWindow { count, phases_ns, .. } = of;
+        let OperationWindow { count, failed, phases_ns, .. } = of;
         *count += 1;
+        *failed += u64::from(request.status >= 500);
         if tells_phases {
             let sums = phases_ns.get_or_insert_default();
             sums.iter_mut().zip(request.phases_ns).for_each(|(sum, ns)| *sum += ns);

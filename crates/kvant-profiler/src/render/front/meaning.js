@@ -10,14 +10,20 @@ import { phrase } from './phrase.js';
 const SAME = 0.05;
 // A difference of fewer standard deviations may be due to chance.
 const NOISE_DEVIATIONS = 2;
+const MEANINGS = {
+  request: 'width: B; colour: how the amount per request changed',
+  second: 'width: B; colour: how the amount per second changed',
+  total: 'width: B; colour: how the share of the total changed',
+};
 const ORIGIN_TEXTS = ["Kvant's own", 'std and libraries', 'kernel', 'C', 'unknown', 'thread, activity', 'lock or queue waited for'];
 
 export class Meaning {
-  // `comparison`: null, or { lengthsS: [of A, of B], isPerTotal }.
+  // `comparison`: null, or { by: request, second or total, norms: [of A, of B] by which amounts are
+  // divided }.
   constructor(frames, view, root, isReversed, comparison) {
     Object.assign(this, { frames, view, root, isReversed, comparison });
     if (comparison !== null) {
-      this.norms = comparison.isPerTotal ? [root.baseTotal || 1, root.total || 1] : comparison.lengthsS;
+      this.norms = comparison.by === 'total' ? [root.baseTotal || 1, root.total || 1] : comparison.norms;
     }
   }
 
@@ -98,7 +104,8 @@ export class Meaning {
   changeText(node) {
     const base = node.baseTotal / this.norms[0];
     const now = node.total / this.norms[1];
-    const shown = (value) => (this.comparison.isPerTotal ? percent(value, 1) : rate(value, this.view.unit));
+    const { by } = this.comparison;
+    const shown = (value) => (by === 'total' ? percent(value, 1) : by === 'second' ? rate(value, this.view.unit) : amount(value, this.view.unit));
     const factor = base === 0 ? phrase('new') : phrase('{0} times', (now / base).toFixed(2));
     return `${shown(base)} \u2192 ${shown(now)}: ${factor}`;
   }
@@ -108,7 +115,7 @@ export class Meaning {
     const inlined = element('span', {}, element('i', {}, phrase('italic')), `: ${phrase('inlined')}`);
     if (this.comparison !== null) {
       const changes = [[1, 'more than in A'], [0.4, 'a little more'], [0, 'the same'], [-0.4, 'a little less'], [-0.9, 'less']];
-      const meaning = this.comparison.isPerTotal ? 'width: B; colour: how the share of the total changed' : 'width: B; colour: how the amount per second changed';
+      const meaning = MEANINGS[this.comparison.by];
       return [...changes.map(([change, text]) => swatch(changeColor(change), phrase(text))), swatch(newColor(), phrase('new: not in A (hatched)')),
         element('span', {}, phrase('faded: may be due to chance')),
         inlined,

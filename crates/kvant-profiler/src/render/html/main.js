@@ -39,7 +39,9 @@ class Page {
     this.removed = [];
     this.trees = new Map();
     this.match = -1;
-    this.isPerTotal = false;
+    // Requests per second of A and B; null if unknown.
+    this.ratesPerS = JSON.parse(byId('rates')?.textContent ?? 'null');
+    this.comparedBy = this.ratesPerS === null ? 'second' : 'request';
     this.isLogarithmic = null;
     this.tooltip = new Tooltip(byId('tooltip'));
     this.flame = new FlameGraph(byId('flame'), frames, this.tooltip, {
@@ -52,6 +54,11 @@ class Page {
     });
     this.build();
     this.update();
+  }
+
+  // What amounts are divided by.
+  normsOf(lengthsS) {
+    return this.comparedBy === 'request' ? lengthsS.map((seconds, side) => seconds * this.ratesPerS[side]) : lengthsS;
   }
 
   // The ranges that the graph shows; of two the base comes first.
@@ -332,7 +339,7 @@ class Page {
     byId('tables').hidden = this.tab !== 'table';
     const lengthsS = this.shown.map(({ fromUs, toUs }) => (toUs - fromUs) / 1e6);
     this.meaning = new Meaning(this.frames, this.view, this.root, this.options.isReversed,
-      this.isDifference ? { lengthsS, isPerTotal: this.isPerTotal } : null);
+      this.isDifference ? { by: this.comparedBy, norms: this.normsOf(lengthsS) } : null);
     this.flame.isByWeight = this.options.isReversed;
     this.flame.isMatching = isMatching;
     this.flame.show(this.root);

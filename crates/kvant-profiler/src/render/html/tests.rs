@@ -156,8 +156,9 @@ fn a_difference_contains_both_recordings() {
     let base = recording();
     let mut other = recording();
     other.samples.clear();
-    let page = html_difference(&base, &other);
+    let page = html_difference(&base, &other, Some([1000.0, 1250.5]));
     assert_eq!(page.matches("class=\"recording\">").count(), 2);
+    assert!(page.contains("id=\"rates\">[1000,1250.5]</script>"));
 }
 
 #[test]

@@ -56,14 +56,19 @@ export function buildGraphTools(page) {
       page.flame.isRootAtBottom = isOn;
       page.flame.draw();
     }),
-    element('span', { id: 'compare-by' }, select('Compare', [['second', 'amounts per second'], ['total', 'shares of totals']], 'second', (value) => {
-      page.isPerTotal = value === 'total';
+    element('span', { id: 'compare-by' }, select('Compare', comparisons(page), page.comparedBy, (value) => {
+      page.comparedBy = value;
       page.showGraph();
     })),
     element('button', { id: 'unzoom', click: () => page.flame.zoom(page.flame.root) }, 'Zoom out'),
     element('button', { id: 'remove', title: 'hide all stacks with this function (Alt+click on a box, or Delete)',
       click: () => page.remove(page.flame.zoomed.frame) }, 'Remove'),
     element('span', { id: 'removed', class: 'group' }));
+}
+
+function comparisons(page) {
+  const perRequest = page.ratesPerS === null ? [] : [['request', 'amounts per request']];
+  return [...perRequest, ['second', 'amounts per second'], ['total', 'shares of totals']];
 }
 
 function searchTools(page) {

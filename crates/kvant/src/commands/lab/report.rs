@@ -54,7 +54,7 @@ pub(super) fn write_report(dir: &Path, language: Language) -> Result<u8> {
         write("comparison.json", &report::comparison_json(sides))?;
         for pair in &sides.flames {
             if let (Some(a), Some(b)) = (open(&pair.a), open(&pair.b)) {
-                write(&pair.page, &html_difference(&a, &b))?;
+                write(&pair.page, &html_difference(&a, &b, pair.rates_per_s))?;
             }
         }
     }

@@ -47,7 +47,7 @@ impl Output {
 
     /// Writes a page that compares two recordings.
     pub(crate) fn write_difference(&self, base: &Recording, other: &Recording) -> Result<()> {
-        self.write_bytes(render::html_difference(base, other).as_bytes())
+        self.write_bytes(render::html_difference(base, other, None).as_bytes())
     }
 
     fn write_bytes(&self, bytes: &[u8]) -> Result<()> {
