@@ -111,8 +111,8 @@ fn a_disturbed_step_of_a_search_that_failed_is_on_no_curve() {
     assert_eq!(points(Some("others".to_owned())), [Some(true)]);
 }
 
-/// The files of an attempt with responses of `response_ns`, which are the generator's lateness unless
-/// they are the server's.
+/// The files of an attempt with responses of `response_ns`, which are all lateness of the generator
+/// unless they are the server's.
 fn held(response_ns: u64, is_server: bool) -> Files {
     let mut files = files(response_ns, response_ns, 10 * MS);
     let phase = &mut files.load.phases[0];
