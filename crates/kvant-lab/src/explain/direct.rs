@@ -85,12 +85,16 @@ impl Split {
         }
     }
 
-    /// Makes block reads these parts of storage work and of the queue; `None`: as it is.
-    fn set_block_reads(&mut self, [storage, queue]: [Option<f64>; 2]) {
-        for (phase, part) in [(Phase::Storage, storage), (Phase::Queue, queue)] {
-            let Some(part) = part.filter(|part| *part > 0.0) else { continue };
+    /// Makes block reads these parts of storage work and of the queue; `None`: as it is. Where
+    /// nothing is known of a phase, it takes as long as in `time_ns`.
+    fn set_block_reads(&mut self, [storage, queue]: [Option<f64>; 2], time_ns: &Times) {
+        for (phase, part) in [(Phase::Storage as usize, storage), (Phase::Queue as usize, queue)] {
+            let Some(part) = part else { continue };
+            if self.time_ns[phase] == 0.0 {
+                self.time_ns[phase] = time_ns[phase];
+            }
             let times = self.by_cause.entry(Cause::BlockReads).or_default();
-            times[phase as usize] = part * self.time_ns[phase as usize];
+            times[phase] = part * self.time_ns[phase];
         }
     }
 
@@ -331,15 +335,12 @@ impl<'a> Direct<'a> {
         if self.reads.is_empty() {
             return;
         }
-        if near_count == 0 {
-            near.time_ns = *time_ns;
-        }
         let mut all = ReadSums::default();
         windows.iter().for_each(|&at| all.add(self.reads[at]));
         let own = ReadSums::of(windows.iter().filter_map(|&at| self.windows[at]));
         let is_of_kept = self.is_of_kept && near_count > 0;
         let storage = if is_of_kept { None } else { own.part() };
-        near.set_block_reads([storage, all.part()]);
+        near.set_block_reads([storage, all.part()], time_ns);
     }
 
     /// The kept requests near a window, and how many they are.
