@@ -98,7 +98,9 @@ fn a_slow_request_says_how_long_it_read_blocks() {
         let windows = document["windows"].as_array().unwrap();
         let of_window = |window: &Value| window["operations"][operation]["block_read_ns"].as_u64();
         let read_ns: u64 = windows.iter().filter_map(of_window).sum();
-        assert_eq!((read_ns / 1000) as f64, read_us.floor(), "{document}");
+        // The first get of all read a block, too, without a delay.
+        let others_us = read_ns as f64 / 1e3 - read_us;
+        assert!(others_us.abs() < DELAY.as_secs_f64() * 1e6 / 2.0, "{others_us} in {document}");
     }
     kvant.stop().unwrap();
 }
