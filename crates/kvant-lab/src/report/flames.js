@@ -114,7 +114,7 @@ export class Flames {
     const root = buildTree(frames, view, ranges, options);
     const lengthS = (isBase) => ranges.filter((range) => Boolean(range.isBase) === isBase).reduce((sum, { fromUs, toUs }) => sum + (toUs - fromUs) / 1e6, 0);
     const isComparing = ranges.length > 1;
-    this.meaning = new Meaning(frames, view, root, false, isComparing ? { lengthsS: [lengthS(true), lengthS(false)], isPerTotal: false } : null);
+    this.meaning = new Meaning(frames, view, root, false, isComparing ? { by: 'second', norms: [lengthS(true), lengthS(false)] } : null);
     this.graph.isMatching = isMatching;
     this.graph.show(root);
     this.legend.replaceChildren(...this.meaning.legend());
