@@ -113,8 +113,8 @@ fn a_scan_over_deleted_records_costs_what_an_empty_range_costs() {
             let (skipped, trace) = scan_cost(&db, b"m", b"n");
             let (_, empty) = scan_cost(&db, b"p", b"q");
             println!("{goal:?}, in order {in_order}: {skipped} skipped, {trace:?}, {empty:?}");
-            // What is left lies at the ends of the range, in tables with so many live records that a
-            // merge would not be worthwhile. Of 26 seeds the most was 220, with 34 blocks.
+            // What is left lies at the ends of the range, in tables with so many live records that
+            // a merge would not be worthwhile. Of 26 seeds the most was 220, with 34 blocks.
             assert!(
                 skipped <= deleted_count / 50,
                 "{goal:?}, {in_order}
