@@ -20,8 +20,8 @@ pub(crate) fn enter(group: &Path) -> Result<(), Failure> {
     Ok(fs::write(group.join("cgroup.procs"), std::process::id().to_string())?)
 }
 
-/// Removes the files of a directory from the page cache: a page that is there already counts for
-/// the group that read it.
+/// Removes the files of a directory from the page cache. A page that stayed there would cost the
+/// group nothing: pages count for the group that reads them first.
 pub(crate) fn forget(dir: &Path) -> Result<(), Failure> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();

@@ -18,9 +18,10 @@
 //! `selector` takes: a request waits as long on average for the turn in progress to end as within
 //! its own for the requests before it. The rest of the time outside is unexplained.
 
-use super::evidence::{Evidence, LockWait, OperationWindow, Phase, Request, Window};
+use super::evidence::{Evidence, LockWait, OperationWindow, Phase, Request};
 use super::level;
 use super::model::Cause;
+use super::reads::{ReadSums, is_write};
 use super::suspects;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -138,35 +139,6 @@ fn before_turn_ns(time_ns: &Times) -> f64 {
     time_ns[OUTSIDE].min(time_ns[Phase::Selector as usize])
 }
 
-/// Time of reads in the storage.
-#[derive(Clone, Copy, Default)]
-struct ReadSums {
-    storage_ns: u64,
-    block_read_ns: u64,
-}
-
-impl ReadSums {
-    fn of<'a>(windows: impl IntoIterator<Item = &'a OperationWindow>) -> ReadSums {
-        let mut sums = ReadSums::default();
-        for of in windows {
-            let storage_ns = of.phases_ns.map_or(0, |phases_ns| phases_ns[Phase::Storage as usize]);
-            sums.add(ReadSums { storage_ns, block_read_ns: of.block_read_ns });
-        }
-        sums
-    }
-
-    fn add(&mut self, other: ReadSums) {
-        self.storage_ns += other.storage_ns;
-        self.block_read_ns += other.block_read_ns;
-    }
-
-    /// The part of the storage work that was block reads; `None` without any work.
-    fn part(&self) -> Option<f64> {
-        let has_work = self.storage_ns > 0;
-        has_work.then(|| (self.block_read_ns as f64 / self.storage_ns as f64).min(1.0))
-    }
-}
-
 /// The direct evidence of one operation and percentile.
 pub(super) struct Direct<'a> {
     windows: Vec<Option<&'a OperationWindow>>,
@@ -209,14 +181,10 @@ impl<'a> Direct<'a> {
         for waits in locks.values_mut() {
             waits.sort_by_key(|wait| Reverse(wait.length_ns));
         }
-        let reads_of = |window: &Window| {
-            let operations = window.operations.iter().filter(|(name, _)| !is_write(name));
-            ReadSums::of(operations.map(|(_, of)| of))
-        };
         let reads_windows = if is_write(operation) { &[][..] } else { &evidence.windows[..] };
         Direct {
             windows: level::windows_of(evidence, operation),
-            reads: reads_windows.iter().map(reads_of).collect(),
+            reads: reads_windows.iter().map(ReadSums::of_window).collect(),
             spans_ns: evidence
                 .windows
                 .iter()
@@ -442,10 +410,6 @@ fn split(request: &Request, evidence: &Evidence) -> Split {
         give(Cause::BlockReads, Phase::Storage, request.block_read_ns as f64);
     }
     split
-}
-
-fn is_write(operation: &str) -> bool {
-    matches!(operation, "put" | "delete")
 }
 
 /// Time of a phase during fsyncs of the log that ended within it.

@@ -5,7 +5,8 @@
 //! its readers; the steps are in these files:
 //!
 //! - `level`: which windows are calm, and the undisturbed level of a percentile;
-//! - `direct`: what slow requests themselves say that they waited for;
+//! - `direct`: what slow requests themselves say that they waited for; `reads`: what they waited
+//!   for behind reads;
 //! - `suspects`: events and disturbances of the machine; `contrast`: whether slow requests coincide
 //!   with one of them more than by chance, and how much is attributable to it;
 //! - `shares`: both together, as shares of the excess with intervals;
@@ -32,6 +33,7 @@ pub mod intervention;
 mod level;
 pub mod model;
 mod moments;
+mod reads;
 mod shares;
 mod suspects;
 mod text;
