@@ -258,6 +258,11 @@ def is_servers(phase, percent):
     return all(share["is_server"] for share in below + above)
 
 
+def is_mostly_servers(phases, percent):
+    """Whether a percentile is the server's in most phases: it is a figure only then."""
+    return 2 * sum(is_servers(phase, percent) for phase in phases) > len(phases)
+
+
 def field(name):
     return lambda sample: sample[name]
 
@@ -349,11 +354,11 @@ def check_figures(figures, attempts, kind):
     all_values = [values_of(p["response"]["histogram"], p["unanswered"]["histogram"]) for _, p in phases]
     for percentile in PERCENTILES:
         percent = percentile[1:]
-        pairs = zip(all_values, phases)
-        found = [v.percentile(percent) for v, (_, p) in pairs if v.total() and is_servers(p, float(percent))]
+        is_shown = is_mostly_servers([p for _, p in phases], float(percent))
+        found = [values.percentile(percent) for values in all_values if values.total() and is_shown]
         expect_measured(section, f"{name} {percentile}", response.get(percentile), found)
-    pairs = zip(all_values, phases)
-    maxima = [values.max() for values, (_, p) in pairs if values.total() and is_servers(p, 100.0)]
+    is_shown = is_mostly_servers([p for _, p in phases], 100.0)
+    maxima = [values.max() for values in all_values if values.total() and is_shown]
     expect_measured(section, f"{name} max", response.get("max"), maxima)
     for values, (_, phase) in zip(all_values, phases):
         expect(section, f"{name} count", values.total(), phase["response_with_unanswered"]["count"])
@@ -556,10 +561,14 @@ def main():
             return phase["completed"] * 1e9 / phase["measured_ns"]
         if figure == "cpu_per_request":
             return cpu_per_request(attempt, phase)
-        if not is_servers(phase, float(figure[1:])):
-            return None
         kinds = (phase["response"]["histogram"], phase["unanswered"]["histogram"])
         return values_of(*kinds).percentile(figure[1:])
+
+    def is_shown(attempts, figure):
+        if not re.fullmatch(r"p[0-9.]+", figure):
+            return True
+        firsts = [next(iter(attempt.steps()), None) for attempt in attempts]
+        return is_mostly_servers([first[1] for first in firsts if first is not None], float(figure[1:]))
 
     def case_of(subject, cell, workload, phase):
         # A sweep has no axes that do not concern it.
@@ -572,6 +581,8 @@ def main():
         base = valid[case_of(comparison["base"], *place)]
         other = valid[case_of(comparison["other"], *place)]
         ratios = []
+        if not (is_shown(base, comparison["figure"]) and is_shown(other, comparison["figure"])):
+            base = []
         for a in other:
             for b in base:
                 if a.facts["repeat"] == b.facts["repeat"]:
@@ -583,7 +594,7 @@ def main():
     for sweep in report["sweeps"]:
         for cell, found in sweep["cells"]:
             case = case_of(sweep["subject"], cell, sweep["workload"], sweep["phase"])
-            values = [value(a, sweep["figure"]) for a in valid[case]]
+            values = [value(a, sweep["figure"]) for a in valid[case] if is_shown(valid[case], sweep["figure"])]
             expect_measured("sweeps", f"{sweep['figure']} {cell}", found, values)
 
     for problem in problems[:40]:
