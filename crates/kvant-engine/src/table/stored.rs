@@ -9,7 +9,7 @@ use super::spares::{self, Spares};
 use crate::options::Compression;
 use kvant_base::checksum::crc32c_masked;
 use kvant_base::{Result, limits, varint};
-use lz4_flex::block::{self as lz4, CompressTable};
+use lz4::block as lz4;
 use std::cell::RefCell;
 use zstd::bulk::{Compressor, Decompressor};
 
@@ -53,7 +53,6 @@ impl BlockSpan {
 pub(super) struct BlockCompressor {
     compression: Compression,
     attempts: Attempts,
-    lz4_table: CompressTable,
     zstd: Option<Compressor<'static>>,
     /// The length of the raw block, encoded.
     head: Vec<u8>,
@@ -66,7 +65,6 @@ impl BlockCompressor {
         BlockCompressor {
             compression,
             attempts: Attempts::default(),
-            lz4_table: CompressTable::small(),
             zstd: None,
             head: Vec::new(),
             compressed: Vec::new(),
@@ -96,7 +94,8 @@ impl BlockCompressor {
     fn compress_into_buffer(&mut self, raw: &[u8]) -> Result<usize> {
         let body_bytes_max = match self.compression {
             Compression::Zstd => zstd::zstd_safe::compress_bound(raw.len()),
-            Compression::None | Compression::Lz4 => lz4::get_maximum_output_size(raw.len()),
+            Compression::None | Compression::Lz4 => lz4::compress_bound(raw.len())
+                .map_err(|e| codec_error("compress a block with LZ4", &e))?,
         };
         self.head.clear();
         varint::put_u64(&mut self.head, raw.len() as u64);
@@ -116,7 +115,7 @@ impl BlockCompressor {
             zstd.compress_to_buffer(raw, body)
                 .map_err(|e| codec_error("compress a block with Zstandard", &e))?
         } else {
-            lz4::compress_into_with_table(raw, body, &mut self.lz4_table)
+            lz4::compress_to_buffer(raw, None, false, body)
                 .map_err(|e| codec_error("compress a block with LZ4", &e))?
         };
         Ok(head.len() + body_bytes)
@@ -272,7 +271,9 @@ fn decompress(
     set_len(&mut raw, raw_bytes as usize);
     let written = match compression {
         Compression::Zstd => zstd_decompress(input, &mut raw),
-        Compression::None | Compression::Lz4 => lz4::decompress_into(input, &mut raw).ok(),
+        Compression::None | Compression::Lz4 => {
+            lz4::decompress_to_buffer(input, Some(raw_bytes as i32), &mut raw).ok()
+        }
     };
     if written != Some(raw.len()) {
         return Err(Malformed("block does not decompress to its length"));
