@@ -1,6 +1,6 @@
 //! Requests that failed or were refused: how many, when, and with which status.
 
-use super::evidence::Evidence;
+use super::evidence::{Evidence, Window};
 use super::words::{clock, percent};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 const APART_MIN_NS: u64 = 1_000_000_000;
 /// Spans that are told, the longest.
 const SPANS_MAX: usize = 3;
+/// Of a larger part it is said that all failed: the first and the last window may have others.
+const ALL_PART_MIN: f64 = 0.97;
 /// The operation that refused requests are counted as.
 const REFUSED: &str = "refused";
 
@@ -25,25 +27,21 @@ pub(super) fn sentences(evidence: &Evidence) -> Vec<String> {
 
 /// The number of failures, and what is said of them; `None` without any.
 fn sentence(evidence: &Evidence, operation: &str) -> Option<(u64, String)> {
-    let (mut count, mut failed) = (0, 0);
-    let mut spans_ns: Vec<(u64, u64)> = Vec::new();
-    for window in &evidence.windows {
-        let Some(of) = window.operations.get(operation) else { continue };
-        count += of.count;
-        failed += of.failed;
-        if of.failed == 0 {
-            continue;
-        }
-        match spans_ns.last_mut() {
-            Some((_, end_ns)) if window.start_ns < *end_ns + APART_MIN_NS => {
-                *end_ns = window.end_ns();
-            }
-            _ => spans_ns.push((window.start_ns, window.end_ns())),
-        }
-    }
+    let of_operation = |window: &'_ Window| {
+        window.operations.get(operation).map_or((0, 0), |of| (of.count, of.failed))
+    };
+    let windows = || evidence.windows.iter().map(of_operation);
+    let (count, failed) = windows().fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
     if failed == 0 {
         return None;
     }
+    let spans_ns = spans_ns(&evidence.windows, |window| of_operation(window).1 > 0);
+    let is_within = |window: &Window| {
+        let after = spans_ns.partition_point(|(start_ns, _)| *start_ns <= window.start_ns);
+        after > 0 && window.start_ns < spans_ns[after - 1].1
+    };
+    let within = evidence.windows.iter().filter(|window| is_within(window)).map(of_operation);
+    let count_then: u64 = within.map(|(count, _)| count).sum();
     let what = match operation {
         REFUSED => format!("{failed} requests were refused"),
         _ => {
@@ -51,9 +49,33 @@ fn sentence(evidence: &Evidence, operation: &str) -> Option<(u64, String)> {
             format!("{failed} of {count} {operation} requests ({part}) failed")
         }
     };
+    let part_then = match failed as f64 / count_then as f64 {
+        _ if operation == REFUSED => String::new(),
+        part if part > ALL_PART_MIN => " (all that were answered then)".to_owned(),
+        part => format!(" ({} of those that were answered then)", percent(part)),
+    };
     let when = spans(evidence, spans_ns);
     let statuses = statuses(evidence, operation);
-    Some((failed, format!("{what}, {when}{statuses}.")))
+    Some((failed, format!("{what}, {when}{part_then}{statuses}.")))
+}
+
+/// When requests of any operation failed: begins and ends, monotonic.
+pub(super) fn failed_ns(evidence: &Evidence) -> Vec<(u64, u64)> {
+    spans_ns(&evidence.windows, |window| window.operations.values().any(|of| of.failed > 0))
+}
+
+/// Begins and ends of the spans of windows with failures.
+fn spans_ns(windows: &[Window], has_failed: impl Fn(&Window) -> bool) -> Vec<(u64, u64)> {
+    let mut spans_ns: Vec<(u64, u64)> = Vec::new();
+    for window in windows.iter().filter(|window| has_failed(window)) {
+        match spans_ns.last_mut() {
+            Some((_, end_ns)) if window.start_ns < *end_ns + APART_MIN_NS => {
+                *end_ns = window.end_ns();
+            }
+            _ => spans_ns.push((window.start_ns, window.end_ns())),
+        }
+    }
+    spans_ns
 }
 
 fn spans(evidence: &Evidence, mut spans_ns: Vec<(u64, u64)>) -> String {

@@ -11,6 +11,7 @@
 //!   with one of them more than by chance, and how much is attributable to it;
 //! - `shares`: both together, as shares of the excess with intervals;
 //! - `failures`: requests that failed or were refused;
+//! - `slow_time`: when requests were slow, and how many came meanwhile;
 //! - `cpu`: what the server used CPU time for meanwhile;
 //! - `moments`: the slowest requests one by one;
 //! - [`intervention`]: of an experiment that made suspects happen, what that changed.
@@ -35,6 +36,7 @@ pub mod model;
 mod moments;
 mod reads;
 mod shares;
+mod slow_time;
 mod suspects;
 mod text;
 mod verdict;
@@ -50,6 +52,8 @@ use model::{Effect, Overview};
 
 /// Columns of the overview, at most.
 const COLUMNS_MAX: usize = 300;
+/// The lane of requests that failed.
+const FAILED: &str = "failed requests";
 
 /// Explains the evidence.
 pub fn explain(evidence: &Evidence) -> Explanation {
@@ -79,12 +83,16 @@ pub fn explain_with(evidence: &Evidence, effects: Vec<Effect>) -> Explanation {
             .flat_map(|operation| shares::rows(evidence, operation, &suspects, &strata))
             .collect(),
         effects,
+        slow_time: None,
         cpu: Vec::new(),
         moments: moments::moments(evidence, &suspects),
         overview: overview(evidence),
     };
+    explanation.slow_time = slow_time::slow_time(evidence, &explanation.rows);
     explanation.cpu = cpu::uses(evidence, &explanation.rows);
     explanation.overview.lanes = moments::lanes(evidence, &suspects);
+    let failed = moments::lane(evidence, FAILED, &failures::failed_ns(evidence));
+    explanation.overview.lanes.splice(..0, failed);
     explanation.verdict = failures::sentences(evidence);
     explanation.verdict.extend(verdict::verdict(&explanation));
     explanation.warnings = verdict::warnings(evidence, &suspects);
@@ -93,9 +101,12 @@ pub fn explain_with(evidence: &Evidence, effects: Vec<Effect>) -> Explanation {
 
 fn overview(evidence: &Evidence) -> Overview {
     let per_column = evidence.windows.len().div_ceil(COLUMNS_MAX).max(1);
-    let column_ns = evidence.window_ns() * per_column as u64;
-    let mut overview = Overview { column_ns, ..Overview::default() };
     let begin_ns = evidence.windows.first().map_or(0, |window| window.start_ns);
+    let end_ns = evidence.windows.last().map_or(0, Window::end_ns);
+    // Windows may be longer than usual.
+    let column_count = evidence.windows.len().div_ceil(per_column).max(1);
+    let column_ns = (end_ns - begin_ns) / column_count as u64;
+    let mut overview = Overview { column_ns, ..Overview::default() };
     for column in evidence.windows.chunks(per_column) {
         let of = |window: &'_ Window| -> Vec<OperationWindow> {
             window.operations.values().cloned().collect()

@@ -32,6 +32,9 @@ pub struct Explanation {
     /// What making suspects happen changed, if an experiment did that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Effect>,
+    /// When requests were slow; `None` if they never were for a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_time: Option<SlowTime>,
     /// What the server used CPU time for, the largest growth first; empty if that is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpu: Vec<CpuUse>,
@@ -42,6 +45,30 @@ pub struct Explanation {
 }
 
 impl Explanation {
+    /// The shares of a row to tell. Those that cannot be told apart are one, whose other causes are
+    /// in [`Share::or`]: they share equally in every resampling, so that their bounds add up, too.
+    /// An experiment may tell them apart: then they are as they are.
+    pub fn told_shares(&self, row: &Row) -> Vec<Share> {
+        if !self.effects.is_empty() {
+            return row.shares.clone();
+        }
+        let mut told: Vec<Share> = Vec::new();
+        for share in &row.shares {
+            let is_told =
+                |one: &&mut Share| one.ground == share.ground && one.or.contains(&share.cause);
+            match told.iter_mut().find(is_told) {
+                Some(one) => {
+                    one.part += share.part;
+                    one.low += share.low;
+                    one.high = (one.high + share.high).min(1.0);
+                }
+                None => told.push(share.clone()),
+            }
+        }
+        told.sort_by(|a, b| b.part.total_cmp(&a.part));
+        told
+    }
+
     /// What an experiment says of a share that only coincides; `None` if it says nothing.
     pub fn effect_of(&self, row: &Row, share: &Share) -> Option<&Effect> {
         let is_of = |effect: &&Effect| {
@@ -90,6 +117,32 @@ pub struct Share {
     /// Others that happened at the same time so often that they cannot be told apart from it.
     #[serde(default)]
     pub or: Vec<Cause>,
+}
+
+/// The longest stretch in which an operation was slow, and how many requests came meanwhile.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SlowTime {
+    /// The operation with the greatest excess: its windows decide what is slow.
+    pub operation: String,
+    /// Begin, monotonic.
+    pub start_ns: u64,
+    /// End, monotonic.
+    pub end_ns: u64,
+    /// Stretches in which it was slow, this one included.
+    pub stretch_count: usize,
+    /// By operation.
+    pub rates: Vec<Rate>,
+}
+
+/// How many responses of an operation were sent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rate {
+    /// Such as `get`.
+    pub operation: String,
+    /// In a second of the calm windows.
+    pub calm: f64,
+    /// In a second of the slow stretch.
+    pub slow: f64,
 }
 
 /// What CPU time was used for.
@@ -160,7 +213,11 @@ impl Cause {
     pub fn words(&self) -> String {
         match self {
             Cause::Event(name) => name.clone(),
-            Cause::Stall(reason) => format!("write stall ({reason})"),
+            Cause::Stall(reason) => match reason.as_str() {
+                "l0_tables" => "write stall (l0_tables: compaction is behind)".to_owned(),
+                "memtables" => "write stall (memtables: flushes are behind)".to_owned(),
+                _ => format!("write stall ({reason})"),
+            },
             Cause::Fsync => "fsync of the log".to_owned(),
             Cause::BlockReads => "block reads (cache misses)".to_owned(),
             Cause::Allocator => "allocator (returns memory)".to_owned(),

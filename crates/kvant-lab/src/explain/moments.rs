@@ -178,16 +178,22 @@ fn overlaps<'a>(request: &Request, suspects: &[&'a Suspect]) -> Vec<String> {
 
 /// When each suspect was there, since the begin of the evidence.
 pub(super) fn lanes(evidence: &Evidence, suspects: &[Suspect]) -> Vec<(String, Vec<(u64, u64)>)> {
-    let Some((first, last)) = evidence.windows.first().zip(evidence.windows.last()) else {
-        return Vec::new();
-    };
+    let lane = |suspect: &Suspect| lane(evidence, &suspect.cause.words(), &suspect.spans_ns);
+    suspects.iter().filter_map(lane).collect()
+}
+
+/// The lane of what happened at `spans_ns`; `None` if nothing of it is within the windows.
+pub(super) fn lane(
+    evidence: &Evidence,
+    name: &str,
+    spans_ns: &[(u64, u64)],
+) -> Option<(String, Vec<(u64, u64)>)> {
+    let (first, last) = evidence.windows.first().zip(evidence.windows.last())?;
     let (from_ns, to_ns) = (first.start_ns, last.end_ns());
-    let lane = |suspect: &Suspect| {
-        let within = suspect.spans_ns.iter().filter(|(from, to)| *from < to_ns && *to >= from_ns);
-        let clipped = within.map(|(from, to)| {
-            ((*from).max(from_ns) - from_ns, (*to).min(to_ns).saturating_sub(from_ns))
-        });
-        (suspect.cause.words(), joined(clipped))
-    };
-    suspects.iter().map(lane).filter(|(_, spans)| !spans.is_empty()).collect()
+    let within = spans_ns.iter().filter(|(from, to)| *from < to_ns && *to >= from_ns);
+    let clipped = within.map(|(from, to)| {
+        ((*from).max(from_ns) - from_ns, (*to).min(to_ns).saturating_sub(from_ns))
+    });
+    let spans = joined(clipped);
+    (!spans.is_empty()).then(|| (name.to_owned(), spans))
 }

@@ -5,6 +5,7 @@ mod cpu;
 mod failures;
 mod reads;
 pub(super) mod simulation;
+mod slow_time;
 
 use super::evidence::{LockWait, Phase};
 use super::model::{Cause, Row, Share};
@@ -123,10 +124,15 @@ fn twins_share_equally_and_the_row_says_so() {
     let mut events = marked("one", &pauses);
     events.extend(marked("other", &pauses));
     let simulation = Simulation { pauses, events, ..Simulation::default() };
-    let row = row(&explain(&simulation.evidence()), "get", 99.0);
+    let explanation = explain(&simulation.evidence());
+    let row = row(&explanation, "get", 99.0);
     assert!(part(&row, &event_named("one")) > 0.45);
     assert_eq!(part(&row, &event_named("one")), part(&row, &event_named("other")));
     assert!(!row.shares[0].or.is_empty());
+    // They are told as one.
+    let told = &explanation.told_shares(&row)[0];
+    assert!(told.part > 0.9 && told.low <= told.part && told.part <= told.high, "{told:?}");
+    assert_eq!(explanation.verdict[0].matches("cannot be told apart").count(), 1);
 }
 
 #[test]

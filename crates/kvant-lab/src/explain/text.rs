@@ -67,7 +67,7 @@ fn row_text(explanation: &Explanation, row: &Row) -> String {
         time(row.level_ns),
         time(row.excess_ns)
     );
-    for share in row.shares.iter().filter(|share| share.part >= PART_MIN) {
+    for share in explanation.told_shares(row).iter().filter(|share| share.part >= PART_MIN) {
         let ground = match (share.ground, explanation.effect_of(row, share)) {
             (Ground::Direct, _) => " (the requests waited for it)".to_owned(),
             (_, Some(effect)) => format!(" ({})", effect.words()),

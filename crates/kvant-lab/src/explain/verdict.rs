@@ -1,9 +1,9 @@
 //! An explanation in sentences.
 
 use super::evidence::Evidence;
-use super::model::{Cause, CpuUse, Explanation, Ground, Row, Share};
+use super::model::{Cause, CpuUse, Explanation, Ground, Row, Share, SlowTime};
 use super::suspects::Suspect;
-use super::words::{percent, time};
+use super::words::{clock, percent, rate, time};
 
 /// The percentiles that the verdict speaks of, in this order of preference.
 const PREFERRED: [f64; 4] = [99.0, 99.9, 90.0, 50.0];
@@ -15,6 +15,8 @@ const PART_MIN: f64 = 0.05;
 const CPU_USES_MAX: usize = 3;
 /// A use of CPU time that grew by less than this part of a CPU is not told.
 const CPU_GROWTH_MIN: f64 = 0.1;
+/// A rate that changed by less than this factor is as otherwise.
+const RATE_FACTOR_MIN: f64 = 1.5;
 /// Windows without which intervals say little.
 const WINDOWS_MIN: usize = 100;
 
@@ -37,8 +39,41 @@ pub(super) fn verdict(explanation: &Explanation) -> Vec<String> {
     if told.is_empty() {
         return vec!["There are too few requests to explain anything.".to_owned()];
     }
-    let rows = told.into_iter().map(|row| row_sentence(explanation, row));
-    rows.chain(cpu_sentence(&explanation.cpu)).collect()
+    let mut rows = told.into_iter().map(|row| row_sentence(explanation, row));
+    let first = rows.next();
+    let slow_time = explanation.slow_time.as_ref();
+    let slow_time = slow_time.map(|slow_time| slow_time_sentence(explanation, slow_time));
+    first.into_iter().chain(slow_time).chain(rows).chain(cpu_sentence(&explanation.cpu)).collect()
+}
+
+/// When it was, and whether there were more or fewer requests than otherwise.
+fn slow_time_sentence(explanation: &Explanation, slow_time: &SlowTime) -> String {
+    let at = |at_ns| clock(at_ns, explanation.wall_origin_ns);
+    let (from, to) = (at(slow_time.start_ns), at(slow_time.end_ns));
+    let which = match slow_time.stretch_count {
+        1 => String::new(),
+        count => format!(", the longest of {count} such stretches"),
+    };
+    let has_changed = |calm: f64, slow: f64| {
+        let (less, more) = if calm < slow { (calm, slow) } else { (slow, calm) };
+        more >= 1.0 && more >= less * RATE_FACTOR_MIN
+    };
+    let changed: Vec<String> = slow_time
+        .rates
+        .iter()
+        .filter(|one| has_changed(one.calm, one.slow))
+        .map(|one| {
+            format!("{} {} a second (otherwise {})", rate(one.slow), one.operation, rate(one.calm))
+        })
+        .collect();
+    let rates = match &changed[..] {
+        [] => "as many requests as otherwise".to_owned(),
+        changed => changed.join(", "),
+    };
+    format!(
+        "{} was slow from {from} to {to}{which}; meanwhile the server answered {rates}.",
+        slow_time.operation
+    )
 }
 
 /// The uses that grew most, if any did; they are in this order.
@@ -49,12 +84,11 @@ fn cpu_sentence(uses: &[CpuUse]) -> Option<String> {
         .take(CPU_USES_MAX)
         .map(|used| {
             let [slow, calm] = [used.slow, used.calm].map(percent);
-            format!("{slow} for {} (otherwise {calm})", used.purpose)
+            format!("{} ({slow} of a CPU, otherwise {calm})", used.purpose)
         })
         .collect();
-    (!grown.is_empty()).then(|| {
-        format!("While requests were slow, the server used of a CPU: {}.", grown.join(", "))
-    })
+    (!grown.is_empty())
+        .then(|| format!("While requests were slow, the server did more of: {}.", grown.join(", ")))
 }
 
 fn row_sentence(explanation: &Explanation, row: &Row) -> String {
@@ -66,13 +100,13 @@ fn row_sentence(explanation: &Explanation, row: &Row) -> String {
             time(row.value_ns)
         );
     }
-    let shares: Vec<String> = row
-        .shares
-        .iter()
+    let shares: Vec<String> = explanation
+        .told_shares(row)
+        .into_iter()
         .filter(|share| share.part >= PART_MIN)
-        .map(|share| match explanation.effect_of(row, share) {
-            Some(effect) => format!("{} ({})", share_words(share), effect.words()),
-            None => share_words(share),
+        .map(|share| match explanation.effect_of(row, &share) {
+            Some(effect) => format!("{} ({})", share_words(&share), effect.words()),
+            None => share_words(&share),
         })
         .collect();
     format!(

@@ -34,6 +34,15 @@ pub(crate) fn percent(part: f64) -> String {
     }
 }
 
+/// A count in a second: a whole number, with one decimal below 10.
+pub(crate) fn rate(per_second: f64) -> String {
+    if per_second > 0.0 && per_second < 9.95 {
+        format!("{per_second:.1}")
+    } else {
+        format!("{per_second:.0}")
+    }
+}
+
 /// Three significant digits.
 fn digits(value: f64) -> String {
     match value.abs() {

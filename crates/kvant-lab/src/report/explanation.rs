@@ -10,7 +10,7 @@ mod colors;
 use super::markup::{escape, inline, table};
 use super::numbers::{number, time};
 use crate::explain::intervention::Effect;
-use crate::explain::model::{CpuUse, Explanation, Ground, Moment, Row, Share};
+use crate::explain::model::{Cause, CpuUse, Explanation, Ground, Moment, Row, Share};
 use crate::explain::words::{percent, span};
 use colors::Colors;
 use kvant_profiler::render::front;
@@ -82,7 +82,7 @@ fn overview(explanation: &Explanation, colors: &Colors) -> String {
     format!(
         "<p class=\"note\">Response times of {} \
          requests, a column for each {}: the median, the 99th percentile and the longest. Below \
-         them, what else happened.</p>\n<div class=\"wide\">{}</div>\n",
+         them, how many came, and what else happened.</p>\n<div class=\"wide\">{}</div>\n",
         number(requests as f64),
         time(overview.column_ns as f64),
         chart::overview(explanation, colors)
@@ -116,11 +116,10 @@ fn rows(explanation: &Explanation, colors: &Colors) -> String {
 
 fn row_markup(explanation: &Explanation, row: &Row, colors: &Colors) -> String {
     let level = 100.0 * row.level_ns as f64 / row.value_ns.max(1) as f64;
-    let shown: Vec<&Share> = row.shares.iter().filter(|share| share.part >= PART_MIN).collect();
+    let is_shown = |share: &&Share| share.part >= PART_MIN;
     let mut bar =
         format!("<span class=\"level\" style=\"width:{level:.2}%\" title=\"undisturbed\"></span>");
-    let mut items = String::new();
-    for share in &shown {
+    for share in row.shares.iter().filter(is_shown) {
         let name = share.cause.words();
         let color = colors.of(&name);
         let width = share.part * (100.0 - level);
@@ -128,9 +127,16 @@ fn row_markup(explanation: &Explanation, row: &Row, colors: &Colors) -> String {
             "<span style=\"width:{width:.2}%;background:{color}\" title=\"{}\"></span>",
             escape(&name)
         );
+    }
+    let mut items = String::new();
+    for share in explanation.told_shares(row).iter().filter(is_shown) {
+        let key = |cause: &Cause| {
+            let color = colors.of(&cause.words());
+            format!("<i class=\"key\" style=\"background:{color}\"></i>")
+        };
+        let keys: String = std::iter::once(&share.cause).chain(&share.or).map(key).collect();
         items += &format!(
-            "<li><i class=\"key\" style=\"background:{color}\"></i><b>{}</b> <small>[{:.0} to \
-             {:.0}]</small> {}{}</li>\n",
+            "<li>{keys}<b>{}</b> <small>[{:.0} to {:.0}]</small> {}{}</li>\n",
             percent(share.part),
             share.low * 100.0,
             share.high * 100.0,

@@ -25,6 +25,26 @@ fn failures_are_told_first_with_their_times_and_statuses() {
     assert!(told.starts_with(&format!("{failed} of {all} get requests (0.")), "{told}");
     assert!(told.contains("from 20.") && told.contains(" s, 30."), "{told}");
     assert!(told.ends_with(", with status 507 (the disk was full)."), "{told}");
+    assert!(told.contains(" % of those that were answered then)"), "{told}");
     let calm = explain(&Simulation::default().evidence());
     assert!(!calm.verdict.iter().any(|sentence| sentence.contains("failed")), "{calm:?}");
+}
+
+#[test]
+fn a_time_in_which_all_failed_is_told_and_drawn() {
+    let simulation = Simulation {
+        special: |request, _| {
+            if (30..33).contains(&(request.start_ns / SECOND)) {
+                request.status = 507;
+            }
+        },
+        ..Simulation::default()
+    };
+    let explanation = explain(&simulation.evidence());
+    let told = &explanation.verdict[0];
+    assert!(told.contains(" s (all that were answered then)"), "{told}");
+    let (name, spans) = &explanation.overview.lanes[0];
+    assert_eq!(name, "failed requests");
+    let [(from, to)] = spans[..] else { panic!("{spans:?}") };
+    assert!(from.abs_diff(30 * SECOND) < SECOND / 5 && to.abs_diff(33 * SECOND) < SECOND / 5);
 }

@@ -1,7 +1,7 @@
 //! The pictures of an explanation as inline SVG.
 
 use super::super::markup::escape;
-use super::super::numbers::time;
+use super::super::numbers::{number, time};
 use super::colors::Colors;
 use crate::explain::model::{Explanation, Moment, Overview};
 use crate::explain::words::clock;
@@ -10,6 +10,8 @@ const WIDTH: f64 = 1120.0;
 /// Space for the names of rows and the values of the axis.
 const GUTTER: f64 = 190.0;
 const PLOT_HEIGHT: f64 = 210.0;
+/// The row of rates below the plot.
+const RATES_HEIGHT: f64 = 40.0;
 const LANE_HEIGHT: f64 = 17.0;
 const LABEL_HEIGHT: f64 = 20.0;
 /// Names of lanes are cut after so many characters.
@@ -65,8 +67,10 @@ pub(super) fn overview(explanation: &Explanation, colors: &Colors) -> String {
             )
         })
         .collect();
-    svg += &lane_rows(&lanes, PLOT_HEIGHT + 8.0, colors);
-    let bottom = PLOT_HEIGHT + 8.0 + lanes.len() as f64 * LANE_HEIGHT;
+    svg += &rates(overview, &column, column_width);
+    let top = PLOT_HEIGHT + RATES_HEIGHT + 8.0;
+    svg += &lane_rows(&lanes, top, colors);
+    let bottom = top + lanes.len() as f64 * LANE_HEIGHT;
     for tick in 0..=4 {
         let at_ns = explanation.length_ns / 4 * tick;
         let class = if tick == 4 {
@@ -89,6 +93,30 @@ pub(super) fn overview(explanation: &Explanation, colors: &Colors) -> String {
         "{}{legend}",
         framed(&svg, bottom + LABEL_HEIGHT, "Response times and events over time")
     )
+}
+
+/// Requests a second, as bars from zero.
+fn rates(overview: &Overview, column: &impl Fn(usize) -> f64, column_width: f64) -> String {
+    let per_second = |count: u64| count as f64 * 1e9 / overview.column_ns.max(1) as f64;
+    let most = overview.counts.iter().copied().max().unwrap_or(0).max(1);
+    let bottom = PLOT_HEIGHT + RATES_HEIGHT;
+    let height = RATES_HEIGHT - 10.0;
+    let mut svg = format!(
+        "<text x=\"{:.1}\" y=\"{:.1}\" class=\"end\">requests/s, up to {}</text><line \
+         x1=\"{GUTTER}\" x2=\"{WIDTH}\" y1=\"{bottom:.1}\" y2=\"{bottom:.1}\" class=\"grid\"/>",
+        GUTTER - 6.0,
+        bottom - 8.0,
+        number(per_second(most).round())
+    );
+    for (at, count) in overview.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let (left, tall) = (column(at), (height * *count as f64 / most as f64).max(0.7));
+        svg += &format!(
+            "<rect x=\"{left:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{tall:.1}\" class=\"rate\"/>",
+            bottom - tall,
+            (column_width - 0.4).clamp(0.6, (WIDTH - left).max(0.6)),
+        );
+    }
+    svg
 }
 
 /// A logarithmic axis in decades of nanoseconds.
