@@ -11,6 +11,7 @@ use crate::consistency::{Acks, acks};
 use crate::errors;
 use crate::figures::{Figures, Kind};
 use crate::options::Options;
+use crate::retries::AskAnotherNode;
 use crate::schema::{self, Schema};
 use crate::second_reads::SecondReads;
 use crate::traces::Traces;
@@ -20,6 +21,7 @@ use kvant_env::Clock;
 use scylla::client::session::Session;
 use scylla::errors::{ExecutionError, PrepareError};
 use scylla::observability::history::HistoryListener;
+use scylla::policies::retry::RetryPolicy;
 use scylla::policies::speculative_execution::SpeculativeExecutionPolicy;
 use scylla::response::query_result::QueryResult;
 use scylla::serialize::row::SerializeRow;
@@ -99,6 +101,9 @@ impl Shared {
         let quorum = acks(None, schema.replica_count)?;
         let second_reads = SecondReads::new(options.has_second_reads, Arc::clone(clock));
         let entity = format!("\"{}\".entity", options.keyspace);
+        let retries = |ack_count: u32| -> Option<Arc<dyn RetryPolicy>> {
+            (ack_count < schema.replica_count).then(|| Arc::new(AskAnotherNode) as Arc<_>)
+        };
         let prepare = async |text: String| -> Result<PreparedStatement> {
             let prepared = session.prepare(text).await;
             let mut statement = prepared.map_err(|error: PrepareError| {
@@ -109,6 +114,7 @@ impl Shared {
             // Answers need not describe columns, whose names and types never change.
             statement.set_use_cached_result_metadata(true);
             statement.set_consistency(default_acks.consistency);
+            statement.set_retry_policy(retries(default_acks.count));
             Ok(statement)
         };
         let mut select =
@@ -139,6 +145,7 @@ impl Shared {
             of_count.is_quorum = count <= quorum.count;
             for one in [&mut of_count.select, &mut of_count.insert, &mut of_count.delete] {
                 one.set_consistency(consistency);
+                one.set_retry_policy(retries(count));
             }
             statements.push(of_count);
         }
