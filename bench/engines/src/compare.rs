@@ -150,8 +150,8 @@ impl<'a> Measurement<'a> {
         let quarter_bytes = workload.data_bytes(settings.records) / 4;
         let memory_bytes = match (is_short, &memory_group) {
             (true, None) => quarter_bytes.max(MEMORY_BYTES_MIN),
-            // A third is left to the page cache.
-            (true, Some(_)) => (quarter_bytes / 3 * 2).max(MEMORY_BYTES_MIN),
+            // Kvant's default in a group: a quarter of it. The page cache has the rest.
+            (true, Some(_)) => (quarter_bytes / 4).max(MEMORY_BYTES_MIN),
             (false, _) => settings.memory_bytes(),
         };
         Job {

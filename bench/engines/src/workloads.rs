@@ -171,7 +171,7 @@ impl Workload {
     }
 
     fn ops(&self, bench: &Bench<'_>) -> u64 {
-        ((bench.count as f64 * self.ops_per_record) as u64).max(1)
+        ((bench.count as f64 * self.ops_per_record) as u64).clamp(1, bench.ops_max)
     }
 }
 
@@ -181,6 +181,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) values: &'a Values,
     pub(crate) count: u64,
     pub(crate) seed: u64,
+    /// Most operations of a run.
+    pub(crate) ops_max: u64,
     /// How long the engine took to open.
     pub(crate) open_ns: u64,
 }
