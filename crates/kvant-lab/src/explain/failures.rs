@@ -9,8 +9,6 @@ use std::collections::BTreeMap;
 const APART_MIN_NS: u64 = 1_000_000_000;
 /// Spans that are told, the longest.
 const SPANS_MAX: usize = 3;
-/// Of a larger part it is said that all failed: the first and the last window may have others.
-const ALL_PART_MIN: f64 = 0.97;
 /// The operation that refused requests are counted as.
 const REFUSED: &str = "refused";
 
@@ -49,10 +47,12 @@ fn sentence(evidence: &Evidence, operation: &str) -> Option<(u64, String)> {
             format!("{failed} of {count} {operation} requests ({part}) failed")
         }
     };
-    let part_then = match failed as f64 / count_then as f64 {
-        _ if operation == REFUSED => String::new(),
-        part if part > ALL_PART_MIN => " (all that were answered then)".to_owned(),
-        part => format!(" ({} of those that were answered then)", percent(part)),
+    let part_then = match operation {
+        REFUSED => String::new(),
+        _ => format!(
+            " ({} of those that were answered then)",
+            percent(failed as f64 / count_then as f64)
+        ),
     };
     let when = spans(evidence, spans_ns);
     let statuses = statuses(evidence, operation);

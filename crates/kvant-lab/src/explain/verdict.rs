@@ -63,7 +63,12 @@ fn slow_time_sentence(explanation: &Explanation, slow_time: &SlowTime) -> String
         .iter()
         .filter(|one| has_changed(one.calm, one.slow))
         .map(|one| {
-            format!("{} {} a second (otherwise {})", rate(one.slow), one.operation, rate(one.calm))
+            format!(
+                "{} {} requests a second (otherwise {})",
+                rate(one.slow),
+                one.operation,
+                rate(one.calm)
+            )
         })
         .collect();
     let rates = match &changed[..] {

@@ -29,7 +29,7 @@ fn a_burst_is_told_with_its_time_and_its_rate() {
     assert!((900.0..1_100.0).contains(&rate.calm), "{rate:?}");
     let told = sentence(&slow_for_five_seconds(1_000));
     assert!(told.contains("get was slow from 20.000 s to 25.000 s"), "{told}");
-    assert!(told.contains("answered 10000 get a second (otherwise "), "{told}");
+    assert!(told.contains("answered 10000 get requests a second (otherwise "), "{told}");
 }
 
 #[test]
