@@ -111,7 +111,8 @@ fn with_engine<T>(
     let values = workloads::values(workload.shape, 1);
     let count = workload.shape.count(job.records);
     let ops_max = if job.setup.reads_from_disk { DISK_READS_MAX } else { u64::MAX };
-    let bench = Bench { engine: &*engine, values: &values, count, seed: job.seed, ops_max, open_ns };
+    let bench =
+        Bench { engine: &*engine, values: &values, count, seed: job.seed, ops_max, open_ns };
     let result = work(&bench)?;
     Ok((result, engine))
 }

@@ -98,7 +98,7 @@ impl Attempts {
 
     /// Whether a write may be there although the request has failed.
     pub(crate) fn may_be_done(&self) -> bool {
-        self.state.lock().attempts.iter().any(|attempt| attempt.may_be_done)
+        self.kind == Kind::Write && self.state.lock().attempts.iter().any(|one| one.may_be_done)
     }
 }
 

@@ -8,7 +8,7 @@
 //! - `gate`, `figures`: what each node costs, and how much it may have in flight.
 //! - `attempts`: the attempts of one request.
 //! - `routing`: which node coordinates a request.
-//! - `retries`: which failed attempts are made again at another node.
+//! - `retries`: which failed attempts are retried, and where.
 //! - `second_reads`: slow reads that are sent to a second node.
 //! - `traces`: the cluster's own traces.
 //! - `session`: what requests share: statements, time stamps.

@@ -1,50 +1,63 @@
-//! Which failed attempts are made again at another node.
+//! Which failed attempts are retried, and where.
 //!
-//! The driver's rule does not repeat a request whose coordinator got too few answers in time: the
-//! other nodes would be too slow for any coordinator. That is wrong for a while after a network was
-//! cut: the nodes' connections with each other recover at different times, and one coordinator gives
-//! up after its own limit of seconds where another answers in milliseconds. So such a request is
-//! sent to one other node, once. It does not help where all nodes have to answer.
+//! The driver's default does not retry a request whose coordinator received too few responses in
+//! time, on the grounds that the other nodes are too slow for any coordinator. After a network
+//! partition that is wrong for a while: the nodes' connections with each other recover at different
+//! times, and one coordinator gives up after its limit of seconds where another needs milliseconds.
+//! So such a request goes to one other coordinator, once; with second reads, each of both attempts
+//! may. It does not help where all nodes have to respond. Under overload the retries count against
+//! the limits of the nodes as all requests do.
 
 use scylla::errors::{DbError, RequestAttemptError};
 use scylla::policies::retry::{
     DefaultRetryPolicy, RequestInfo, RetryDecision, RetryPolicy, RetrySession,
 };
 
-/// The driver's rule, and one other coordinator for requests that got too few answers.
+/// The driver's default, and one other coordinator for requests with too few responses.
 #[derive(Debug)]
-pub(crate) struct AskAnotherNode;
+pub(crate) struct RetryOtherCoordinator;
 
 struct Retries {
-    others: Box<dyn RetrySession>,
-    has_asked_another: bool,
+    default: Box<dyn RetrySession>,
+    has_changed_coordinator: bool,
 }
 
-impl RetryPolicy for AskAnotherNode {
+impl RetryPolicy for RetryOtherCoordinator {
     fn new_session(&self) -> Box<dyn RetrySession> {
-        let others = DefaultRetryPolicy::new().new_session();
-        Box::new(Retries { others, has_asked_another: false })
+        Box::new(Retries::new())
+    }
+}
+
+impl Retries {
+    fn new() -> Retries {
+        let default = DefaultRetryPolicy::new().new_session();
+        Retries { default, has_changed_coordinator: false }
+    }
+
+    /// Whether to retry at another coordinator: at most once.
+    fn changes_coordinator(&mut self, is_idempotent: bool, error: &RequestAttemptError) -> bool {
+        let changes =
+            is_idempotent && !self.has_changed_coordinator && has_too_few_responses(error);
+        self.has_changed_coordinator |= changes;
+        changes
     }
 }
 
 impl RetrySession for Retries {
     fn decide_should_retry(&mut self, request: RequestInfo<'_>) -> RetryDecision {
-        let is_worthwhile = request.is_idempotent && has_too_few_answers(request.error);
-        if is_worthwhile && !self.has_asked_another {
-            self.has_asked_another = true;
+        if self.changes_coordinator(request.is_idempotent, request.error) {
             return RetryDecision::RetryNextTarget(None);
         }
-        self.others.decide_should_retry(request)
+        self.default.decide_should_retry(request)
     }
 
     fn reset(&mut self) {
-        self.others.reset();
-        self.has_asked_another = false;
+        *self = Retries::new();
     }
 }
 
 /// Whether the coordinator waited in vain for other nodes.
-fn has_too_few_answers(error: &RequestAttemptError) -> bool {
+fn has_too_few_responses(error: &RequestAttemptError) -> bool {
     match error {
         RequestAttemptError::DbError(
             DbError::ReadTimeout { required, received, .. }

@@ -11,7 +11,7 @@ use crate::consistency::{Acks, acks};
 use crate::errors;
 use crate::figures::{Figures, Kind};
 use crate::options::Options;
-use crate::retries::AskAnotherNode;
+use crate::retries::RetryOtherCoordinator;
 use crate::schema::{self, Schema};
 use crate::second_reads::SecondReads;
 use crate::traces::Traces;
@@ -102,7 +102,7 @@ impl Shared {
         let second_reads = SecondReads::new(options.has_second_reads, Arc::clone(clock));
         let entity = format!("\"{}\".entity", options.keyspace);
         let retries = |ack_count: u32| -> Option<Arc<dyn RetryPolicy>> {
-            (ack_count < schema.replica_count).then(|| Arc::new(AskAnotherNode) as Arc<_>)
+            (ack_count < schema.replica_count).then(|| Arc::new(RetryOtherCoordinator) as Arc<_>)
         };
         let prepare = async |text: String| -> Result<PreparedStatement> {
             let prepared = session.prepare(text).await;
@@ -140,12 +140,13 @@ impl Shared {
         };
         let mut statements = Vec::new();
         for count in 1..=schema.replica_count {
-            let consistency = acks(Some(count), schema.replica_count)?.consistency;
+            let acks = acks(Some(count), schema.replica_count)?;
             let mut of_count = of_point.clone();
             of_count.is_quorum = count <= quorum.count;
             for one in [&mut of_count.select, &mut of_count.insert, &mut of_count.delete] {
-                one.set_consistency(consistency);
-                one.set_retry_policy(retries(count));
+                one.set_consistency(acks.consistency);
+                // The driver's counts may be more than was asked for.
+                one.set_retry_policy(retries(acks.count));
             }
             statements.push(of_count);
         }

@@ -1,5 +1,6 @@
-use super::has_too_few_answers;
+use super::Retries;
 use scylla::errors::{DbError, RequestAttemptError, WriteType};
+use scylla::policies::retry::RetrySession;
 use scylla::statement::Consistency;
 
 fn of_node(error: DbError) -> RequestAttemptError {
@@ -11,25 +12,38 @@ fn read_timeout(received: i32) -> RequestAttemptError {
     of_node(DbError::ReadTimeout { consistency, received, required: 2, data_present: false })
 }
 
-#[test]
-fn another_coordinator_is_asked_where_nodes_did_not_answer_in_time() {
-    let write = DbError::WriteTimeout {
+fn write_timeout() -> RequestAttemptError {
+    of_node(DbError::WriteTimeout {
         consistency: Consistency::Quorum,
         received: 1,
         required: 2,
         write_type: WriteType::Simple,
-    };
-    assert!(has_too_few_answers(&of_node(write)));
-    assert!(has_too_few_answers(&read_timeout(1)));
+    })
 }
 
 #[test]
-fn the_drivers_rule_decides_where_enough_nodes_have_answered_or_another_error_came() {
-    assert!(!has_too_few_answers(&read_timeout(2)));
+fn a_request_without_enough_responses_goes_to_one_other_coordinator() {
+    for error in [read_timeout(1), write_timeout()] {
+        let mut retries = Retries::new();
+        assert!(retries.changes_coordinator(true, &error));
+        assert!(!retries.changes_coordinator(true, &error), "once");
+        retries.reset();
+        assert!(retries.changes_coordinator(true, &error), "another request");
+        assert!(!Retries::new().changes_coordinator(false, &error), "not idempotent");
+    }
+}
+
+#[test]
+fn the_driver_decides_where_enough_nodes_responded_and_for_other_errors() {
     let unavailable =
         DbError::Unavailable { consistency: Consistency::Quorum, required: 2, alive: 1 };
-    for error in [unavailable, DbError::Overloaded, DbError::ServerError] {
-        assert!(!has_too_few_answers(&of_node(error)));
+    let errors = [
+        read_timeout(2),
+        of_node(unavailable),
+        of_node(DbError::Overloaded),
+        RequestAttemptError::UnableToAllocStreamId,
+    ];
+    for error in errors {
+        assert!(!Retries::new().changes_coordinator(true, &error), "{error}");
     }
-    assert!(!has_too_few_answers(&RequestAttemptError::UnableToAllocStreamId));
 }

@@ -261,7 +261,9 @@ fn decompress(
             Decompressor::upper_bound(input).is_some_and(|bound| bound as u64 == raw_bytes)
         }
         Compression::None | Compression::Lz4 => {
+            // LZ4 counts in 31 bits.
             raw_bytes <= (input.len() as u64).saturating_mul(LZ4_RATIO_MAX)
+                && i32::try_from(input.len()).is_ok()
         }
     };
     if raw_bytes > RAW_BYTES_MAX || !possible {

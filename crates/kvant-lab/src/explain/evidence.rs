@@ -89,6 +89,11 @@ pub struct OperationWindow {
 }
 
 impl OperationWindow {
+    /// The longest latency; 0 without responses.
+    pub(crate) fn max_ns(&self) -> u64 {
+        self.values.last().map_or(0, |(ns, _)| *ns)
+    }
+
     /// Sum of the latencies.
     pub(crate) fn sum_ns(&self) -> f64 {
         sum_ns(&self.values)

@@ -70,6 +70,12 @@ pub(super) fn windows_of<'a>(
     evidence.windows.iter().map(of).collect()
 }
 
+/// What the quietest windows have, of ascending values of all windows; 0 without any.
+pub(super) fn reference_ns(ascending: &[u64]) -> u64 {
+    let rank = (ascending.len() as f64 * REFERENCE_RANK) as usize;
+    ascending.get(rank).copied().unwrap_or(0)
+}
+
 /// Which windows are calm.
 pub(super) fn calm(windows: &[Option<&OperationWindow>]) -> Vec<bool> {
     let at = |percent: f64| -> Vec<Option<u64>> {
@@ -79,8 +85,7 @@ pub(super) fn calm(windows: &[Option<&OperationWindow>]) -> Vec<bool> {
     let within = |values: &[Option<u64>], factor: f64| -> Vec<bool> {
         let mut known: Vec<u64> = values.iter().copied().flatten().collect();
         known.sort_unstable();
-        let rank = (known.len() as f64 * REFERENCE_RANK) as usize;
-        let bound = known.get(rank).map_or(0.0, |reference| *reference as f64 * factor);
+        let bound = reference_ns(&known) as f64 * factor;
         values.iter().map(|value| value.is_some_and(|value| value as f64 <= bound)).collect()
     };
     let by_median = within(&medians, MEDIAN_FACTOR);

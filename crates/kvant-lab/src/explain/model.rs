@@ -128,7 +128,7 @@ pub struct SlowTime {
     pub start_ns: u64,
     /// End, monotonic.
     pub end_ns: u64,
-    /// Stretches in which it was slow, this one included.
+    /// Stretches in which it was slow for a second or more, this one included.
     pub stretch_count: usize,
     /// By operation.
     pub rates: Vec<Rate>,
@@ -139,7 +139,7 @@ pub struct SlowTime {
 pub struct Rate {
     /// Such as `get`.
     pub operation: String,
-    /// In a second of the calm windows.
+    /// In a second of the windows outside of all such stretches.
     pub calm: f64,
     /// In a second of the slow stretch.
     pub slow: f64,

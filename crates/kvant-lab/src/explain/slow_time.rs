@@ -1,56 +1,76 @@
-//! When requests were slow, and how many came meanwhile: whether the load had changed.
+//! When requests were slow, and how many were answered meanwhile: whether the load had changed.
 //!
 //! It is no share of an excess: more requests are a reason to look at their sender, not evidence
 //! that a slow one waited for them.
 
 use super::evidence::{Evidence, Window};
-use super::level;
+use super::level::{self, percentile_ns};
 use super::model::{Rate, Row, SlowTime};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Calm windows between two slow ones of a stretch take at most so long.
-const GAP_NS: u64 = 1_000_000_000;
+/// A window is slow if its median is more than so many times that of a calm one. Medians alone: a
+/// window may have few requests, whose p99 is that of one.
+const SLOW_FACTOR: f64 = 3.0;
+/// Other windows between two slow ones of a stretch take at most so long.
+const GAP_NS: u64 = 500_000_000;
 /// Shorter stretches are the matter of events and of single requests.
 const LENGTH_NS_MIN: u64 = 1_000_000_000;
 
-/// The longest stretch in which the operation of the row with the greatest excess was not calm.
+/// The longest stretch in which the operation of the row with the greatest excess was slow.
 pub(super) fn slow_time(evidence: &Evidence, rows: &[Row]) -> Option<SlowTime> {
     let worst = rows.iter().max_by_key(|row| row.excess_ns).filter(|row| row.excess_ns > 0)?;
-    let windows = level::windows_of(evidence, &worst.operation);
-    let calm = level::calm(&windows);
-    let slow = (0..windows.len()).filter(|at| windows[*at].is_some() && !calm[*at]);
-    let stretches = stretches(&evidence.windows, slow);
-    let length_ns = |of: &Range<usize>| -> u64 {
-        evidence.windows[of.clone()].iter().map(|window| window.length_ns).sum()
-    };
-    let longest = stretches.iter().max_by_key(|of| length_ns(of))?.clone();
-    if length_ns(&longest) < LENGTH_NS_MIN {
-        return None;
-    }
-    let of_stretch = &evidence.windows[longest];
+    let operation = &worst.operation;
+    let is_slow = slow_windows(evidence, operation);
+    let windows = &evidence.windows;
+    let length_ns = |of: &Range<usize>| windows[of.end - 1].end_ns() - windows[of.start].start_ns;
+    let mut stretches = stretches(windows, &is_slow);
+    stretches.retain(|of| {
+        let slow_ns: u64 =
+            of.clone().filter(|at| is_slow[*at]).map(|at| windows[at].length_ns).sum();
+        length_ns(of) >= LENGTH_NS_MIN && 2 * slow_ns >= length_ns(of)
+    });
+    let longest = stretches.iter().max_by_key(|of| length_ns(of))?;
+    // A server that stood still sent nothing: the requests that it then answered tell since when.
+    let first = &windows[longest.start];
+    let waited_ns = first.operations.get(operation).map_or(0, |of| of.max_ns());
+    let start_ns = first.start_ns.saturating_sub(waited_ns).max(windows[0].start_ns);
+    let from = windows.partition_point(|window| window.end_ns() <= start_ns);
+    let meanwhile = &windows[from..longest.end];
+    let otherwise = (0..from).chain(longest.end..windows.len());
+    let is_in_any = |at: &usize| stretches.iter().any(|of| of.contains(at));
     let otherwise: Vec<&Window> =
-        (0..windows.len()).filter(|at| calm[*at]).map(|at| &evidence.windows[at]).collect();
+        otherwise.filter(|at| !is_in_any(at)).map(|at| &windows[at]).collect();
     let operations: BTreeSet<&String> =
-        evidence.windows.iter().flat_map(|window| window.operations.keys()).collect();
+        windows.iter().flat_map(|window| window.operations.keys()).collect();
     let rates = operations.into_iter().map(|operation| Rate {
         operation: operation.clone(),
         calm: per_second(otherwise.iter().copied(), operation),
-        slow: per_second(of_stretch.iter(), operation),
+        slow: per_second(meanwhile.iter(), operation),
     });
     Some(SlowTime {
-        operation: worst.operation.clone(),
-        start_ns: of_stretch.first()?.start_ns,
-        end_ns: of_stretch.last()?.end_ns(),
+        operation: operation.clone(),
+        start_ns,
+        end_ns: windows[longest.end - 1].end_ns(),
         stretch_count: stretches.len(),
         rates: rates.collect(),
     })
 }
 
-/// The windows of `slow`, ascending, with those between two that are close.
-fn stretches(windows: &[Window], slow: impl Iterator<Item = usize>) -> Vec<Range<usize>> {
+fn slow_windows(evidence: &Evidence, operation: &str) -> Vec<bool> {
+    let windows = level::windows_of(evidence, operation);
+    let medians: Vec<Option<u64>> =
+        windows.iter().map(|one| one.map(|one| percentile_ns(&one.values, 50.0))).collect();
+    let mut known: Vec<u64> = medians.iter().copied().flatten().collect();
+    known.sort_unstable();
+    let bound_ns = level::reference_ns(&known) as f64 * SLOW_FACTOR;
+    medians.into_iter().map(|median| median.is_some_and(|ns| ns as f64 > bound_ns)).collect()
+}
+
+/// The slow windows, with the others between two that are close.
+fn stretches(windows: &[Window], is_slow: &[bool]) -> Vec<Range<usize>> {
     let mut stretches: Vec<Range<usize>> = Vec::new();
-    for at in slow {
+    for at in (0..windows.len()).filter(|at| is_slow[*at]) {
         match stretches.last_mut() {
             Some(last) if windows[at].start_ns <= windows[last.end - 1].end_ns() + GAP_NS => {
                 last.end = at + 1;

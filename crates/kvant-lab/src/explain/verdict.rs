@@ -39,11 +39,16 @@ pub(super) fn verdict(explanation: &Explanation) -> Vec<String> {
     if told.is_empty() {
         return vec!["There are too few requests to explain anything.".to_owned()];
     }
-    let mut rows = told.into_iter().map(|row| row_sentence(explanation, row));
-    let first = rows.next();
-    let slow_time = explanation.slow_time.as_ref();
-    let slow_time = slow_time.map(|slow_time| slow_time_sentence(explanation, slow_time));
-    first.into_iter().chain(slow_time).chain(rows).chain(cpu_sentence(&explanation.cpu)).collect()
+    let mut sentences = Vec::new();
+    for row in told {
+        sentences.push(row_sentence(explanation, row));
+        let slow_time = explanation.slow_time.as_ref();
+        if let Some(slow_time) = slow_time.filter(|one| one.operation == row.operation) {
+            sentences.push(slow_time_sentence(explanation, slow_time));
+        }
+    }
+    sentences.extend(cpu_sentence(&explanation.cpu));
+    sentences
 }
 
 /// When it was, and whether there were more or fewer requests than otherwise.

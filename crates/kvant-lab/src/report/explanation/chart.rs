@@ -67,7 +67,7 @@ pub(super) fn overview(explanation: &Explanation, colors: &Colors) -> String {
             )
         })
         .collect();
-    svg += &rates(overview, &column, column_width);
+    svg += &rates(explanation, &column, column_width);
     let top = PLOT_HEIGHT + RATES_HEIGHT + 8.0;
     svg += &lane_rows(&lanes, top, colors);
     let bottom = top + lanes.len() as f64 * LANE_HEIGHT;
@@ -96,9 +96,17 @@ pub(super) fn overview(explanation: &Explanation, colors: &Colors) -> String {
 }
 
 /// Requests a second, as bars from zero.
-fn rates(overview: &Overview, column: &impl Fn(usize) -> f64, column_width: f64) -> String {
-    let per_second = |count: u64| count as f64 * 1e9 / overview.column_ns.max(1) as f64;
-    let most = overview.counts.iter().copied().max().unwrap_or(0).max(1);
+fn rates(explanation: &Explanation, column: &impl Fn(usize) -> f64, column_width: f64) -> String {
+    let Overview { starts_ns, counts, .. } = &explanation.overview;
+    // Columns have as many windows each, but windows may be longer than usual.
+    let ends_ns = starts_ns.iter().skip(1).copied().chain([explanation.length_ns]);
+    let lengths_ns = ends_ns.zip(starts_ns).map(|(end_ns, start_ns)| end_ns - start_ns);
+    let per_second: Vec<f64> = counts
+        .iter()
+        .zip(lengths_ns)
+        .map(|(count, length_ns)| *count as f64 * 1e9 / length_ns.max(1) as f64)
+        .collect();
+    let most = per_second.iter().copied().fold(1.0, f64::max);
     let bottom = PLOT_HEIGHT + RATES_HEIGHT;
     let height = RATES_HEIGHT - 10.0;
     let mut svg = format!(
@@ -106,10 +114,10 @@ fn rates(overview: &Overview, column: &impl Fn(usize) -> f64, column_width: f64)
          x1=\"{GUTTER}\" x2=\"{WIDTH}\" y1=\"{bottom:.1}\" y2=\"{bottom:.1}\" class=\"grid\"/>",
         GUTTER - 6.0,
         bottom - 8.0,
-        number(per_second(most).round())
+        number(most.round())
     );
-    for (at, count) in overview.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-        let (left, tall) = (column(at), (height * *count as f64 / most as f64).max(0.7));
+    for (at, rate) in per_second.iter().enumerate().filter(|(_, rate)| **rate > 0.0) {
+        let (left, tall) = (column(at), (height * rate / most).max(0.7));
         svg += &format!(
             "<rect x=\"{left:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{tall:.1}\" class=\"rate\"/>",
             bottom - tall,
