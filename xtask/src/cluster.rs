@@ -15,9 +15,14 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use node::{ISOLATED, Node, SWITCH, SWITCH_ADDRESS};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 /// More have no room on a machine for development.
 const NODE_COUNT_MAX: u8 = 9;
+/// A node accepts clients a moment before the others count it as one of the cluster, and they do not
+/// log that they do: their gossip takes a second or two.
+const GOSSIP_TIME: Duration = Duration::from_secs(5);
 
 pub(crate) fn command() -> Command {
     let nodes = Arg::new("nodes").long("nodes").value_name("N").default_value("3");
@@ -81,6 +86,9 @@ fn up(count: u8, needs_login: bool) -> Result<(), String> {
         let node = Node::new(&dir, number);
         node.start(&java, &jars, needs_login)?;
         println!("cluster: {} is up", node.address());
+    }
+    if count > 1 {
+        thread::sleep(GOSSIP_TIME);
     }
     Ok(())
 }

@@ -106,15 +106,16 @@ fn a_second_read_that_is_answered_first_has_won() {
 #[test]
 fn a_write_that_a_node_did_not_do_is_known_not_to_be_there() {
     let fixture = Fixture::new();
-    let failed_with = |error: DbError| {
-        let attempts = fixture.attempts(Kind::Write);
+    let failed = |kind: Kind, error: DbError| {
+        let attempts = fixture.attempts(kind);
         let attempt = start(&attempts, 1);
         let error = RequestAttemptError::DbError(error, String::new());
         attempts.log_attempt_error(attempt, &error, &RetryDecision::DontRetry);
         attempts.may_be_done()
     };
-    assert!(!failed_with(DbError::Overloaded));
-    assert!(!failed_with(DbError::IsBootstrapping));
-    assert!(failed_with(DbError::ServerError));
+    assert!(!failed(Kind::Write, DbError::Overloaded));
+    assert!(!failed(Kind::Write, DbError::IsBootstrapping));
+    assert!(failed(Kind::Write, DbError::ServerError));
+    assert!(!failed(Kind::Read, DbError::ServerError), "a read writes nothing");
     assert_eq!(fixture.node(1).replica_timeout_count, 0);
 }
