@@ -58,7 +58,7 @@ pub(super) fn rows(
     let calm = level::calm(&windows);
     let quiet =
         Merged::of(windows.iter().zip(&calm).filter(|(_, is)| **is).filter_map(|(w, _)| *w));
-    let mut rows = Vec::new();
+    let mut rows: Vec<Row> = Vec::new();
     for percent in PERCENTS {
         if all.count() as f64 * (1.0 - percent / 100.0) < TAIL_COUNT_MIN {
             continue;
@@ -67,6 +67,9 @@ pub(super) fn rows(
         let quiet_ns = quiet.percentile_ns(percent).min(value_ns);
         let (work_ns, waits) = Direct::new(evidence, operation, percent, quiet_ns).work_ns(&calm);
         let level_ns = (quiet_ns as f64 * (1.0 - waits.all()).max(0.0)) as u64;
+        // What is left of a slow request without its waits may be less than a quicker one took.
+        let below_ns = rows.last().map_or(0, |row| row.level_ns);
+        let level_ns = level_ns.max(below_ns).min(value_ns);
         let mut row = Row {
             operation: operation.to_owned(),
             percent,

@@ -80,3 +80,23 @@ fn a_short_block_read_does_not_explain_long_storage_work() {
     let share = part(&row(&explanation, "get", 99.0), &Cause::BlockReads);
     assert!(share < 0.1, "{share}\n{}", text(&explanation));
 }
+
+#[test]
+fn a_higher_percentile_never_has_a_lower_undisturbed_level() {
+    // One request of twenty reads a block, and does hardly anything else.
+    let simulation = Simulation {
+        tells_phases: true,
+        special: |request, rng| {
+            if rng.below(20) == 0 {
+                request.phases_ns[Phase::Queue as usize] = 0;
+                request.phases_ns[Phase::Storage as usize] = 20 * MS;
+                (request.block_reads, request.block_read_ns) = (1, 20 * MS);
+            }
+        },
+        ..Simulation::default()
+    };
+    let explanation = explain(&simulation.evidence());
+    assert_first(&explanation, "get", 99.0, &Cause::BlockReads);
+    let levels_ns: Vec<u64> = explanation.rows.iter().map(|row| row.level_ns).collect();
+    assert!(levels_ns.is_sorted() && levels_ns.len() == 4, "{}", text(&explanation));
+}
