@@ -20,8 +20,8 @@ use std::time::Duration;
 
 /// More have no room on a machine for development.
 const NODE_COUNT_MAX: u8 = 9;
-/// A node accepts clients a moment before the others count it as one of the cluster, and they do not
-/// log that they do: their gossip takes a second or two.
+/// A node accepts clients a moment before the others count it as one of the cluster, which they do
+/// not log: their gossip takes a second or two.
 const GOSSIP_TIME: Duration = Duration::from_secs(5);
 
 pub(crate) fn command() -> Command {
