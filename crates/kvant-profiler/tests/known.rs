@@ -17,8 +17,8 @@ use support::{FOUND_WITHIN, MS, burn, only_cpu, turn};
 #[test]
 fn short_and_long_system_calls_have_their_true_shares() {
     let _turn = turn();
-    // Perf without counters, as in many virtual machines, has the kernel's timer: its samples come
-    // when the kernel lets interrupts in again, which is late in some calls. Up to 9 points measured.
+    // Perf without counters, as in many virtual machines, has the kernel's timer: its samples
+    // come when the kernel lets interrupts in again, late in some calls. Up to 9 points measured.
     for (engine, error_max) in [(Engine::Timer, 6.0), (Engine::Perf, 12.0)] {
         let plan = Plan {
             engine,

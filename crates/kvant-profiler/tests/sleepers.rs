@@ -64,7 +64,7 @@ fn sleeping_system_calls_are_no_cpu_time() {
     let [asleep, burning] = shares(["sleep_in_the_kernel", "burn_busily"], || {
         burn_and_sleep();
     });
-    // Timers fire at ticks of 4 ms: of some 200 samples, chance alone takes 3 points now and then. A
+    // Timers fire at ticks of 4 ms: of some 200 samples, chance takes 3 points now and then. A
     // sleep that counted as CPU time would take two thirds.
     assert!(
         (asleep - truth).abs() <= 6.0 && (burning - (100.0 - truth)).abs() <= 6.0,
