@@ -49,6 +49,7 @@ struct State {
     /// The attempt that was answered.
     done: Option<usize>,
     has_timed_out: bool,
+    last_answer: Option<(usize, RequestAttemptError)>,
 }
 
 struct Attempt {
@@ -96,9 +97,21 @@ impl Attempts {
         self.state.lock().attempts.is_empty()
     }
 
-    /// Whether a write may be there although the request has failed.
-    pub(crate) fn may_be_done(&self) -> bool {
-        self.kind == Kind::Write && self.state.lock().attempts.iter().any(|one| one.may_be_done)
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Whether an attempt may have done a write, beside that of this number, or beside the last.
+    pub(crate) fn may_be_done(&self, beside: Option<usize>) -> bool {
+        let state = self.state.lock();
+        let beside = beside.unwrap_or(state.attempts.len().saturating_sub(1));
+        let others = state.attempts.iter().enumerate().filter(|(at, _)| *at != beside);
+        self.kind == Kind::Write && others.map(|(_, one)| one).any(|one| one.may_be_done)
+    }
+
+    /// The last answer of a node that the request has failed, and the number of its attempt.
+    pub(crate) fn last_answer(&self) -> Option<(usize, RequestAttemptError)> {
+        self.state.lock().last_answer.clone()
     }
 }
 
@@ -214,6 +227,9 @@ impl HistoryListener for Attempts {
         add(&node.error_count, true);
         add(&node.replica_timeout_count, is_timeout);
         add(&node.retry_count, is_retried);
+        if has_answered {
+            state.last_answer = Some((attempt_id.0, error.clone()));
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Errors of the driver, by what the caller must do.
 
+use crate::figures::Kind;
 use kvant_base::{Error, ErrorKind};
 use scylla::errors::{
     ConnectionError, ConnectionPoolError, ConnectionSetupRequestErrorKind, DbError, ExecutionError,
@@ -7,13 +8,18 @@ use scylla::errors::{
 };
 
 const NOTHING_DONE: &str = "nothing was done: ";
-const MAYBE: &str = "an attempt before may have been done: a write may be there or not";
+const MAYBE: &str = "another attempt may have been done: a write may be there or not";
 
-/// Why a request failed. A write `may_be_done` if an attempt before the last may have done it.
-pub(crate) fn of_request(error: &ExecutionError, may_be_done: bool) -> Error {
+/// Why a request failed. A write `may_be_done` if an attempt may have done it whose error this is
+/// not.
+pub(crate) fn of_request(error: &ExecutionError, kind: Kind, may_be_done: bool) -> Error {
     let error = of_last_attempt(error);
     let says_nothing_done = matches!(error.kind(), ErrorKind::Away | ErrorKind::Overloaded);
     match error.kind() {
+        ErrorKind::NoAnswer if kind == Kind::Write => {
+            let what = format!("{}; a write may be there or not", error.message());
+            Error::new(ErrorKind::NoAnswer, what)
+        }
         _ if !may_be_done => error,
         ErrorKind::TooFewReplicas { .. } => {
             let what = format!("{}; {MAYBE}", error.message());
@@ -30,10 +36,9 @@ fn of_last_attempt(error: &ExecutionError) -> Error {
     let what = error.to_string();
     match error {
         ExecutionError::LastAttemptError(attempt) => of_attempt(attempt),
-        ExecutionError::RequestTimeout(_) => Error::new(
-            ErrorKind::NoAnswer,
-            format!("no node has answered in time; a write may be there or not: {what}"),
-        ),
+        ExecutionError::RequestTimeout(_) => {
+            Error::new(ErrorKind::NoAnswer, format!("no node has answered in time: {what}"))
+        }
         ExecutionError::ConnectionPoolError(_) | ExecutionError::EmptyPlan => {
             Error::new(ErrorKind::Away, what)
         }
@@ -46,7 +51,7 @@ fn of_attempt(error: &RequestAttemptError) -> Error {
         return match error {
             RequestAttemptError::BrokenConnectionError(_) => Error::new(
                 ErrorKind::NoAnswer,
-                format!("the connection with a node broke; a write may be there or not: {error}"),
+                format!("the connection with a node broke: {error}"),
             ),
             RequestAttemptError::UnableToAllocStreamId => {
                 Error::new(ErrorKind::Overloaded, "the connections with the node are full")

@@ -57,7 +57,7 @@ impl RetrySession for Retries {
 }
 
 /// Whether the coordinator waited in vain for other nodes.
-fn has_too_few_responses(error: &RequestAttemptError) -> bool {
+pub(crate) fn has_too_few_responses(error: &RequestAttemptError) -> bool {
     match error {
         RequestAttemptError::DbError(
             DbError::ReadTimeout { required, received, .. }

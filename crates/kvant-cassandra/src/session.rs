@@ -11,7 +11,7 @@ use crate::consistency::{Acks, acks};
 use crate::errors;
 use crate::figures::{Figures, Kind};
 use crate::options::Options;
-use crate::retries::RetryOtherCoordinator;
+use crate::retries::{RetryOtherCoordinator, has_too_few_responses};
 use crate::schema::{self, Schema};
 use crate::second_reads::SecondReads;
 use crate::traces::Traces;
@@ -107,7 +107,7 @@ impl Shared {
         let prepare = async |text: String| -> Result<PreparedStatement> {
             let prepared = session.prepare(text).await;
             let mut statement = prepared.map_err(|error: PrepareError| {
-                errors::of_request(&ExecutionError::PrepareError(error), false)
+                errors::of_request(&ExecutionError::PrepareError(error), Kind::Read, false)
             })?;
             // A time stamp goes with each write: repeating one changes nothing.
             statement.set_is_idempotent(true);
@@ -247,7 +247,19 @@ impl Shared {
                 "the nodes that store the record have as many requests as they can do in time";
             return Error::new(ErrorKind::Overloaded, what);
         }
-        errors::of_request(error, attempts.may_be_done())
+        // What came after the last answer of a node tells less than that answer.
+        let answer = attempts.last_answer().filter(|(_, answer)| match error {
+            ExecutionError::EmptyPlan | ExecutionError::ConnectionPoolError(_) => true,
+            ExecutionError::RequestTimeout(_) => has_too_few_responses(answer),
+            _ => false,
+        });
+        match answer {
+            Some((at, answer)) => {
+                let answer = ExecutionError::LastAttemptError(answer);
+                errors::of_request(&answer, attempts.kind(), attempts.may_be_done(Some(at)))
+            }
+            None => errors::of_request(error, attempts.kind(), attempts.may_be_done(None)),
+        }
     }
 
     /// Reads a trace, in the background.

@@ -49,9 +49,9 @@ fn attempts_are_counted_by_node_and_time() {
     assert_eq!(fixture.node(1).in_flight, 1);
     let full = RequestAttemptError::UnableToAllocStreamId;
     attempts.log_attempt_error(first, &full, &RetryDecision::RetryNextTarget(None));
-    assert!(!attempts.may_be_done());
     let second = start(&attempts, 2);
     fixture.clock.advance(Duration::from_micros(250));
+    assert!(!attempts.may_be_done(None), "the first was not sent");
     attempts.log_attempt_success(second);
 
     let course = attempts.course();
@@ -77,7 +77,6 @@ fn attempts_that_the_driver_drops_are_in_flight_no_longer() {
     start(&attempts, 1);
     let timeout = RequestError::RequestTimeout(Duration::from_secs(8));
     attempts.log_request_error(RequestId(0), &timeout);
-    assert!(attempts.may_be_done());
     drop(attempts);
     assert_eq!((fixture.node(1).in_flight, fixture.node(1).timeout_count), (0, 1));
     // A request that is dropped itself has not timed out.
@@ -110,12 +109,32 @@ fn a_write_that_a_node_did_not_do_is_known_not_to_be_there() {
         let attempts = fixture.attempts(kind);
         let attempt = start(&attempts, 1);
         let error = RequestAttemptError::DbError(error, String::new());
-        attempts.log_attempt_error(attempt, &error, &RetryDecision::DontRetry);
-        attempts.may_be_done()
+        attempts.log_attempt_error(attempt, &error, &RetryDecision::RetryNextTarget(None));
+        start(&attempts, 2);
+        attempts.may_be_done(None)
     };
     assert!(!failed(Kind::Write, DbError::Overloaded));
     assert!(!failed(Kind::Write, DbError::IsBootstrapping));
     assert!(failed(Kind::Write, DbError::ServerError));
     assert!(!failed(Kind::Read, DbError::ServerError), "a read writes nothing");
     assert_eq!(fixture.node(1).replica_timeout_count, 0);
+}
+
+#[test]
+fn the_last_answer_is_kept_and_other_attempts_may_have_done_the_write() {
+    let fixture = Fixture::new();
+    let attempts = fixture.attempts(Kind::Write);
+    let failed = |number: u8, error: RequestAttemptError| {
+        let attempt = start(&attempts, number);
+        attempts.log_attempt_error(attempt, &error, &RetryDecision::RetryNextTarget(None));
+    };
+    assert!(attempts.last_answer().is_none());
+    failed(1, RequestAttemptError::DbError(DbError::ServerError, String::new()));
+    failed(2, RequestAttemptError::DbError(DbError::Overloaded, String::new()));
+    failed(3, RequestAttemptError::UnableToAllocStreamId);
+    let (at, answer) = attempts.last_answer().unwrap();
+    let is_overloaded = matches!(answer, RequestAttemptError::DbError(DbError::Overloaded, _));
+    assert!(at == 1 && is_overloaded, "{at}: {answer}");
+    assert!(attempts.may_be_done(Some(at)), "the first may have");
+    assert!(!attempts.may_be_done(Some(0)), "no other may have");
 }

@@ -1,7 +1,13 @@
-use super::of_request;
-use kvant_base::ErrorKind;
+use super::of_request as of_request_of;
+use crate::figures::Kind;
+use kvant_base::{Error, ErrorKind};
 use scylla::errors::{DbError, ExecutionError, RequestAttemptError};
 use scylla::statement::Consistency;
+use std::time::Duration;
+
+fn of_request(error: &ExecutionError, may_be_done: bool) -> Error {
+    of_request_of(error, Kind::Write, may_be_done)
+}
 
 fn unavailable() -> ExecutionError {
     let error = DbError::Unavailable { consistency: Consistency::Quorum, required: 2, alive: 1 };
@@ -26,5 +32,15 @@ fn a_write_that_an_earlier_attempt_may_have_done_is_never_said_not_to_be_there()
         assert!(!error.message().contains("nothing was done"), "{error}");
         assert!(error.message().contains("may be there or not"), "{error}");
         assert!(!matches!(error.kind(), ErrorKind::Away | ErrorKind::Overloaded), "{error}");
+    }
+}
+
+#[test]
+fn only_a_write_without_an_answer_may_be_there() {
+    let timeout = ExecutionError::RequestTimeout(Duration::from_secs(8));
+    for (kind, may_be_there) in [(Kind::Write, true), (Kind::Read, false), (Kind::Page, false)] {
+        let error = of_request_of(&timeout, kind, false);
+        assert_eq!(error.kind(), ErrorKind::NoAnswer);
+        assert_eq!(error.message().contains("a write may be there"), may_be_there, "{error}");
     }
 }

@@ -4,6 +4,11 @@
 //! so do tables of level 0 that are half merged. So the gate moves in small steps while a job runs,
 //! instead of closing until it ends.
 //!
+//! A compaction below level 0 does nothing for level 0, and others follow until it is the turn of
+//! level 0. Meanwhile writers get what room there is in proportion to the progress of all of them:
+//! if they got less the less room is left, as otherwise, the last ones would wait for seconds
+//! (`docs/decisions/0035-room-of-level-0-lasts-through-the-work-below-it.md`).
+//!
 //! Threads: any; each job notes its own progress.
 
 use super::gate::Position;
@@ -21,6 +26,9 @@ const OPENS_LATER: f64 = 1.0 / 8.0;
 /// that the active one is not full before one is flushed.
 const SLOWED_EARLIER: f64 = 0.25;
 
+/// Keys and values in a memtable, at least, as a part of its memory, if they are not very short.
+const TABLE_SHARE: f64 = 0.5;
+
 /// What the running jobs have done.
 #[derive(Default)]
 pub(crate) struct Progress {
@@ -35,6 +43,9 @@ pub(crate) struct Progress {
 pub(crate) struct JobProgress {
     is_running: AtomicBool,
     done_parts: AtomicU64,
+    /// What compactions below level 0 have still to read until it is the turn of level 0; 0 if none
+    /// runs.
+    below_bytes: AtomicU64,
 }
 
 impl JobProgress {
@@ -44,10 +55,17 @@ impl JobProgress {
         self.is_running.store(true, Ordering::Relaxed);
     }
 
+    /// A compaction below level 0 runs. So much is still to be read until the turn of level 0.
+    pub(crate) fn note_below(&self, left_bytes: u64) {
+        self.below_bytes.store(left_bytes.max(1), Ordering::Relaxed);
+        self.note(0.0);
+    }
+
     /// The job has ended: what it has done shows in the tree.
     pub(crate) fn end(&self) {
         self.is_running.store(false, Ordering::Relaxed);
         self.done_parts.store(0, Ordering::Relaxed);
+        self.below_bytes.store(0, Ordering::Relaxed);
     }
 
     fn is_running(&self) -> bool {
@@ -105,7 +123,15 @@ impl Backlog<'_> {
             return Position::Open;
         }
         let marks = (options.l0_slow_count as f64, options.l0_stop_count as f64);
-        position(StallReason::L0Tables, self.level_0(), marks, &self.progress.compaction, before)
+        let (load, job) = (self.level_0(), &self.progress.compaction);
+        let below_bytes = job.below_bytes.load(Ordering::Relaxed);
+        match position(StallReason::L0Tables, load, marks, job, before) {
+            Position::Slowed { reason, .. } if below_bytes > 0 => {
+                let room_bytes = (marks.1 - load) * TABLE_SHARE * options.memtable_bytes as f64;
+                Position::Slowed { reason, earn: (room_bytes / below_bytes as f64).min(1.0) }
+            }
+            position => position,
+        }
     }
 
     /// Whether writers are held up soon unless a memtable is flushed.

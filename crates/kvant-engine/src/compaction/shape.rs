@@ -42,8 +42,6 @@ impl TreeShape {
         shape
     }
 
-    /// Propagates the excess of each level downward: it is merged with its share of the next level,
-    /// which may then exceed its own target.
     fn estimate_debt(&self, summary: &VersionSummary<'_>, options: &CompactionOptions) -> u64 {
         let mut debt_bytes = 0.0;
         let mut incoming_bytes = 0.0;
@@ -51,14 +49,30 @@ impl TreeShape {
             incoming_bytes = summary.bytes(0) as f64;
             debt_bytes += incoming_bytes + summary.bytes(self.l0_output_level) as f64;
         }
+        (debt_bytes + self.estimate_below(summary, 1.0, 1.0, incoming_bytes)) as u64
+    }
+
+    /// Estimated bytes that compactions below level 0 must read until no level exceeds its target
+    /// by more than this factor, after `incoming_bytes` have come from level 0. The excess of each
+    /// level, in whole pieces, is merged with its share of the next level, which may then have an
+    /// excess of its own.
+    pub(crate) fn estimate_below(
+        &self,
+        summary: &VersionSummary<'_>,
+        factor: f64,
+        piece_bytes: f64,
+        mut incoming_bytes: f64,
+    ) -> f64 {
+        let mut read_bytes = 0.0;
         for level in self.l0_output_level..BOTTOM {
             let bytes = summary.value_bytes(level) as f64 + incoming_bytes;
-            incoming_bytes = (bytes - self.target_bytes[level] as f64).max(0.0);
+            let excess_bytes = (bytes - factor * self.target_bytes[level] as f64).max(0.0);
+            incoming_bytes = ((excess_bytes / piece_bytes).ceil() * piece_bytes).min(bytes);
             if incoming_bytes > 0.0 {
-                debt_bytes += incoming_bytes * (1.0 + summary.bytes(level + 1) as f64 / bytes);
+                read_bytes += incoming_bytes * (1.0 + summary.bytes(level + 1) as f64 / bytes);
             }
         }
-        debt_bytes as u64
+        read_bytes
     }
 }
 

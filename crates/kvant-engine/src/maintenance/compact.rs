@@ -7,7 +7,8 @@
 use super::Maintenance;
 use super::pace::{Pace, Work};
 use crate::compaction::{
-    CompactionPlan, OutputCutter, PlanKind, Room, pick, pick_manual, pick_small, with_overhead,
+    CompactionPlan, OutputCutter, PlanKind, Room, TreeShape, VersionSummary, pick, pick_manual,
+    pick_small, with_overhead,
 };
 use crate::events::{number, text};
 use crate::format::{FileKind, FileNum, file_name};
@@ -52,8 +53,9 @@ impl Maintenance {
         };
         let rooms = [(false, false), (false, true), (true, false), (true, true)];
         let may_try = |is_hopeful: bool| caution == 0 || !is_hopeful;
-        let (wanted, plan, level_0_due) = self.tree.with_summary(|summary| {
+        let (wanted, plan, level_0_due, until_level_0_bytes) = self.tree.with_summary(|summary| {
             let options = &self.tree.compaction_options;
+            let until_level_0_bytes = self.until_level_0_bytes(summary);
             let pick = if manual { pick_manual } else { pick };
             let level_0_due = summary.levels[0].len() >= options.l0_compact_count;
             let wanted = pick(summary, options);
@@ -65,7 +67,7 @@ impl Maintenance {
                     fitting.or_else(|| pick_small(summary, options, room))
                 })
             });
-            (wanted, plan, level_0_due)
+            (wanted, plan, level_0_due, until_level_0_bytes)
         });
         self.admission.note_level_0_stuck(wanted.is_none() && level_0_due);
         let has_no_room = wanted.is_some() && plan.is_none();
@@ -83,7 +85,7 @@ impl Maintenance {
             self.serve_manual(requested, None);
             return Ok(false);
         };
-        let result = self.compact(&plan);
+        let result = self.compact(&plan, until_level_0_bytes);
         if let Err(error) = &result
             && error.kind() == ErrorKind::Corruption
         {
@@ -95,6 +97,17 @@ impl Maintenance {
         };
         self.compaction_caution.store(caution, Ordering::Relaxed);
         result.map(|()| true)
+    }
+
+    /// What compactions below level 0 must read until it is the turn of level 0, if that is full.
+    fn until_level_0_bytes(&self, summary: &VersionSummary<'_>) -> u64 {
+        let (options, compaction) = (&self.context.options, &self.tree.compaction_options);
+        // Memtables are a part of its load, but not of its score.
+        let full_count = options.l0_stop_count.saturating_sub(options.memtables_sealed_max);
+        let full_score = full_count as f64 / options.l0_compact_count as f64;
+        let shape = TreeShape::new(summary, compaction);
+        shape.estimate_below(summary, full_score.max(1.0), compaction.table_bytes as f64, 0.0)
+            as u64
     }
 
     /// Reports success, or a failure, to the manual requests up to `requested`.
@@ -122,12 +135,12 @@ impl Maintenance {
         }
     }
 
-    fn compact(&self, plan: &CompactionPlan) -> Result<()> {
+    fn compact(&self, plan: &CompactionPlan, until_level_0_bytes: u64) -> Result<()> {
         let (outputs, read_bytes, us) = self.run_job(
             &self.compactions,
             plan.output_level,
             describe(plan),
-            || self.run_plan(plan),
+            || self.run_plan(plan, until_level_0_bytes),
             |outputs| vec![("output_bytes", number(outputs.written_bytes))],
         )?;
         self.context.log.event(
@@ -147,7 +160,7 @@ impl Maintenance {
         Ok(())
     }
 
-    fn run_plan(&self, plan: &CompactionPlan) -> Result<(Outputs, u64)> {
+    fn run_plan(&self, plan: &CompactionPlan, until_level_0_bytes: u64) -> Result<(Outputs, u64)> {
         let whole_bytes = with_overhead(plan.input_bytes);
         // As a whole it must leave the room that puts are accepted for.
         let wanted_bytes = whole_bytes.saturating_add(self.admission.working_bytes());
@@ -197,7 +210,8 @@ impl Maintenance {
                 let output_table_bytes = self.admission.space.output_table_bytes();
                 let from_level_0 = inputs.iter().filter(|(level, _)| *level == 0);
                 let level_0_count = from_level_0.map(|(_, files)| files.len()).sum();
-                let work = Work::Compaction { level_0_count };
+                let input_bytes = plan.input_bytes;
+                let work = Work::Compaction { level_0_count, input_bytes, until_level_0_bytes };
                 let files = inputs.iter().flat_map(|(_, files)| files);
                 let entry_count = files.map(|file| file.meta.entry_count).sum();
                 let mut pace = Pace::new(&self.context, &self.admission, work, entry_count);

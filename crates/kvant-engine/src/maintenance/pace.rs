@@ -20,7 +20,13 @@ const ENTRY_BYTES: usize = 64;
 #[derive(Clone, Copy)]
 pub(super) enum Work {
     Flush,
-    Compaction { level_0_count: usize },
+    /// `until_level_0_bytes`: what compactions below level 0 must read, this one included, until it
+    /// is the turn of level 0 even if that is full.
+    Compaction {
+        level_0_count: usize,
+        input_bytes: u64,
+        until_level_0_bytes: u64,
+    },
 }
 
 /// The progress of one job. Noted until it is dropped.
@@ -74,7 +80,12 @@ impl<'a> Pace<'a> {
         let share = (self.passed_count as f64 / self.entry_count.max(1) as f64).min(1.0);
         match self.work {
             Work::Flush => self.admission.progress.flush.note(share),
-            Work::Compaction { level_0_count } => {
+            Work::Compaction { level_0_count: 0, input_bytes, until_level_0_bytes } => {
+                let all_bytes = until_level_0_bytes.max(input_bytes);
+                let left_bytes = all_bytes as f64 - share * input_bytes as f64;
+                self.admission.progress.compaction.note_below(left_bytes as u64);
+            }
+            Work::Compaction { level_0_count, .. } => {
                 self.admission.progress.compaction.note(share * level_0_count as f64);
             }
         }

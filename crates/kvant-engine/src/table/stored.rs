@@ -49,7 +49,7 @@ impl BlockSpan {
     }
 }
 
-/// Compresses blocks, reusing its state and buffer.
+/// Compresses blocks, reusing its buffers.
 pub(super) struct BlockCompressor {
     compression: Compression,
     attempts: Attempts,

@@ -32,7 +32,7 @@ pub struct Explanation {
     /// What making suspects happen changed, if an experiment did that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Effect>,
-    /// When requests were slow; `None` if they never were for a second.
+    /// When the operation with the greatest excess was slow; `None` if it never was for a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_time: Option<SlowTime>,
     /// What the server used CPU time for, the largest growth first; empty if that is not known.

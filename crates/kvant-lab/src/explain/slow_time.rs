@@ -17,30 +17,43 @@ const GAP_NS: u64 = 500_000_000;
 /// Shorter stretches are the matter of events and of single requests.
 const LENGTH_NS_MIN: u64 = 1_000_000_000;
 
+/// Windows in which an operation was slow, one after the other.
+struct Stretch {
+    windows: Range<usize>,
+    /// Within or at the start of the first window.
+    start_ns: u64,
+    end_ns: u64,
+}
+
+impl Stretch {
+    fn length_ns(&self) -> u64 {
+        self.end_ns - self.start_ns
+    }
+}
+
 /// The longest stretch in which the operation of the row with the greatest excess was slow.
 pub(super) fn slow_time(evidence: &Evidence, rows: &[Row]) -> Option<SlowTime> {
     let worst = rows.iter().max_by_key(|row| row.excess_ns).filter(|row| row.excess_ns > 0)?;
     let operation = &worst.operation;
     let is_slow = slow_windows(evidence, operation);
     let windows = &evidence.windows;
-    let length_ns = |of: &Range<usize>| windows[of.end - 1].end_ns() - windows[of.start].start_ns;
-    let mut stretches = stretches(windows, &is_slow);
+    let mut stretches: Vec<Stretch> = slow_ranges(windows, &is_slow)
+        .into_iter()
+        .map(|slow| with_standstill(windows, slow, operation))
+        .collect();
     stretches.retain(|of| {
-        let slow_ns: u64 =
-            of.clone().filter(|at| is_slow[*at]).map(|at| windows[at].length_ns).sum();
-        length_ns(of) >= LENGTH_NS_MIN && 2 * slow_ns >= length_ns(of)
+        let calm = of.windows.clone().filter(|at| {
+            let is_answered = responses(&windows[*at], operation) > 0;
+            is_answered && !is_slow[*at]
+        });
+        let calm_ns: u64 = calm.map(|at| windows[at].length_ns).sum();
+        of.length_ns() >= LENGTH_NS_MIN && 2 * calm_ns <= of.length_ns()
     });
-    let longest = stretches.iter().max_by_key(|of| length_ns(of))?;
-    // A server that stood still sent nothing: the requests that it then answered tell since when.
-    let first = &windows[longest.start];
-    let waited_ns = first.operations.get(operation).map_or(0, |of| of.max_ns());
-    let start_ns = first.start_ns.saturating_sub(waited_ns).max(windows[0].start_ns);
-    let from = windows.partition_point(|window| window.end_ns() <= start_ns);
-    let meanwhile = &windows[from..longest.end];
-    let otherwise = (0..from).chain(longest.end..windows.len());
-    let is_in_any = |at: &usize| stretches.iter().any(|of| of.contains(at));
+    let longest = stretches.iter().max_by_key(|of| of.length_ns())?;
+    let is_in_any = |at: usize| stretches.iter().any(|of| of.windows.contains(&at));
     let otherwise: Vec<&Window> =
-        otherwise.filter(|at| !is_in_any(at)).map(|at| &windows[at]).collect();
+        (0..windows.len()).filter(|at| !is_in_any(*at)).map(|at| &windows[at]).collect();
+    let meanwhile = &windows[longest.windows.clone()];
     let operations: BTreeSet<&String> =
         windows.iter().flat_map(|window| window.operations.keys()).collect();
     let rates = operations.into_iter().map(|operation| Rate {
@@ -50,8 +63,8 @@ pub(super) fn slow_time(evidence: &Evidence, rows: &[Row]) -> Option<SlowTime> {
     });
     Some(SlowTime {
         operation: operation.clone(),
-        start_ns,
-        end_ns: windows[longest.end - 1].end_ns(),
+        start_ns: longest.start_ns,
+        end_ns: longest.end_ns,
         stretch_count: stretches.len(),
         rates: rates.collect(),
     })
@@ -67,8 +80,29 @@ fn slow_windows(evidence: &Evidence, operation: &str) -> Vec<bool> {
     medians.into_iter().map(|median| median.is_some_and(|ns| ns as f64 > bound_ns)).collect()
 }
 
+/// A stretch with the time before it in which nothing was answered. A server that stands still
+/// sends nothing: the requests that it then answers tell since when.
+fn with_standstill(windows: &[Window], slow: Range<usize>, operation: &str) -> Stretch {
+    let first = &windows[slow.start];
+    let longest_ns = first.operations.get(operation).map_or(0, |of| of.max_ns());
+    let waited_from_ns = first.start_ns.saturating_sub(longest_ns);
+    let is_silent =
+        |window: &&Window| window.end_ns() > waited_from_ns && responses(window, operation) == 0;
+    let silent_count = windows[..slow.start].iter().rev().take_while(is_silent).count();
+    let windows_of = slow.start - silent_count..slow.end;
+    let start_ns = match silent_count {
+        0 => first.start_ns,
+        _ => waited_from_ns.max(windows[windows_of.start].start_ns),
+    };
+    Stretch { start_ns, end_ns: windows[slow.end - 1].end_ns(), windows: windows_of }
+}
+
+fn responses(window: &Window, operation: &str) -> u64 {
+    window.operations.get(operation).map_or(0, |of| of.count)
+}
+
 /// The slow windows, with the others between two that are close.
-fn stretches(windows: &[Window], is_slow: &[bool]) -> Vec<Range<usize>> {
+fn slow_ranges(windows: &[Window], is_slow: &[bool]) -> Vec<Range<usize>> {
     let mut stretches: Vec<Range<usize>> = Vec::new();
     for at in (0..windows.len()).filter(|at| is_slow[*at]) {
         match stretches.last_mut() {
@@ -85,7 +119,7 @@ fn stretches(windows: &[Window], is_slow: &[bool]) -> Vec<Range<usize>> {
 fn per_second<'a>(windows: impl Iterator<Item = &'a Window>, operation: &str) -> f64 {
     let (mut count, mut length_ns) = (0, 0);
     for window in windows {
-        count += window.operations.get(operation).map_or(0, |of| of.count);
+        count += responses(window, operation);
         length_ns += window.length_ns;
     }
     count as f64 * 1e9 / length_ns.max(1) as f64

@@ -442,7 +442,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
         kind: Kind::Duration,
         default: DefaultValue::Text("8s"),
         help: "Longest time of a request to the cluster with all its attempts; then it gets 504",
-        cost: "Shorter than twice the cluster's own limits, it hides how many nodes have answered",
+        cost: "Shorter than the cluster's own limits, it hides how many nodes have answered",
         apply: |s, text| kind::positive_duration(text).map(|wait| s.cluster.timeout = wait),
     },
     Setting {

@@ -17,6 +17,14 @@ fn options() -> CompactionOptions {
 /// The shape of a tree with one table per deeper level, of these bytes, and `l0_count` tables of
 /// 1,000 bytes in level 0.
 fn shape_of(l0_count: u64, level_bytes: &[(usize, u64)]) -> TreeShape {
+    with_summary(l0_count, level_bytes, |summary| TreeShape::new(summary, &options()))
+}
+
+fn with_summary<R>(
+    l0_count: u64,
+    level_bytes: &[(usize, u64)],
+    with: impl FnOnce(&VersionSummary<'_>) -> R,
+) -> R {
     let l0: Vec<FileMeta> = (0..l0_count).map(|index| table(100 - index, "a", "z")).collect();
     let deeper: Vec<(usize, FileMeta)> = level_bytes
         .iter()
@@ -30,7 +38,19 @@ fn shape_of(l0_count: u64, level_bytes: &[(usize, u64)]) -> TreeShape {
     for (level, meta) in &deeper {
         summary.levels[*level].push(idle(meta));
     }
-    TreeShape::new(&summary, &options())
+    with(&summary)
+}
+
+#[test]
+fn what_is_read_before_it_is_the_turn_of_level_0_is_counted_in_whole_tables() {
+    with_summary(16, &[(5, 10_000), (6, 40_000)], |summary| {
+        let shape = TreeShape::new(summary, &options());
+        assert_eq!(shape.target_bytes[5], 4_000);
+        let below = |factor| shape.estimate_below(summary, factor, 1_000.0, 0.0);
+        // Each byte that leaves level 5 is merged with four of level 6.
+        assert_eq!((below(2.5), below(2.0)), (0.0, 2_000.0 * 5.0));
+        assert_eq!(below(1.9), 3_000.0 * 5.0, "2,400 bytes are three tables");
+    });
 }
 
 #[test]
