@@ -97,8 +97,8 @@ impl Attempts {
         self.state.lock().attempts.is_empty()
     }
 
-    pub(crate) fn kind(&self) -> Kind {
-        self.kind
+    pub(crate) fn is_write(&self) -> bool {
+        self.kind == Kind::Write
     }
 
     /// Whether an attempt may have done a write, beside that of this number, or beside the last.
@@ -106,7 +106,7 @@ impl Attempts {
         let state = self.state.lock();
         let beside = beside.unwrap_or(state.attempts.len().saturating_sub(1));
         let others = state.attempts.iter().enumerate().filter(|(at, _)| *at != beside);
-        self.kind == Kind::Write && others.map(|(_, one)| one).any(|one| one.may_be_done)
+        self.is_write() && others.map(|(_, one)| one).any(|one| one.may_be_done)
     }
 
     /// The last answer of a node that the request has failed, and the number of its attempt.

@@ -1,6 +1,5 @@
 //! Errors of the driver, by what the caller must do.
 
-use crate::figures::Kind;
 use kvant_base::{Error, ErrorKind};
 use scylla::errors::{
     ConnectionError, ConnectionPoolError, ConnectionSetupRequestErrorKind, DbError, ExecutionError,
@@ -10,13 +9,20 @@ use scylla::errors::{
 const NOTHING_DONE: &str = "nothing was done: ";
 const MAYBE: &str = "another attempt may have been done: a write may be there or not";
 
+/// What failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Read,
+    Write,
+}
+
 /// Why a request failed. A write `may_be_done` if an attempt may have done it whose error this is
 /// not.
-pub(crate) fn of_request(error: &ExecutionError, kind: Kind, may_be_done: bool) -> Error {
+pub(crate) fn of_request(error: &ExecutionError, asked: Asked, may_be_done: bool) -> Error {
     let error = of_last_attempt(error);
     let says_nothing_done = matches!(error.kind(), ErrorKind::Away | ErrorKind::Overloaded);
     match error.kind() {
-        ErrorKind::NoAnswer if kind == Kind::Write => {
+        ErrorKind::NoAnswer if asked == Asked::Write => {
             let what = format!("{}; a write may be there or not", error.message());
             Error::new(ErrorKind::NoAnswer, what)
         }

@@ -15,8 +15,7 @@
 //!    flight.
 
 use crate::cluster::{Cluster, is_temporary};
-use crate::errors;
-use crate::figures::Kind;
+use crate::errors::{self, Asked};
 use crate::range::Range;
 use crate::session::{Shared, unreadable};
 use futures::{TryStreamExt, stream};
@@ -170,14 +169,14 @@ impl Loader {
         let select =
             format!("SELECT source, key, stamp_us FROM {} WHERE name = 'copy'", self.table());
         let found = self.shared.session.query_unpaged(select, ()).await;
-        let rows = found.map_err(|error| errors::of_request(&error, Kind::Read, false))?;
+        let rows = found.map_err(|error| errors::of_request(&error, Asked::Read, false))?;
         let rows = rows.into_rows_result().map_err(unreadable)?;
         rows.maybe_first_row().map_err(unreadable)
     }
 
     async fn run(&self, statement: String, values: impl SerializeRow) -> Result<()> {
         let done = self.shared.session.query_unpaged(statement, values).await;
-        done.map(drop).map_err(|error| errors::of_request(&error, Kind::Write, true))
+        done.map(drop).map_err(|error| errors::of_request(&error, Asked::Write, true))
     }
 }
 
@@ -209,7 +208,7 @@ async fn write_batch(shared: &Shared, rows: &[Row]) -> Result<()> {
     batch.set_is_idempotent(true);
     patiently(async || {
         let done = shared.session.batch(&batch, rows).await;
-        done.map(drop).map_err(|error| errors::of_request(&error, Kind::Write, true))
+        done.map(drop).map_err(|error| errors::of_request(&error, Asked::Write, true))
     })
     .await
 }

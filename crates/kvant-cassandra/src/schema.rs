@@ -8,8 +8,7 @@
 //! The table `kvant` has the version of this schema and the count of buckets. Both are written on
 //! condition that they are not there, so that servers which start together agree.
 
-use crate::errors;
-use crate::figures::Kind;
+use crate::errors::{self, Asked};
 use crate::options::{BUCKET_COUNT_DEFAULT, Options, REPLICA_COUNT_DEFAULT};
 use kvant_base::{Error, ErrorKind, Result};
 use scylla::client::session::Session;
@@ -138,12 +137,12 @@ async fn create(session: &Session, options: &Options) -> Result<()> {
 
 async fn run(session: &Session, statement: String) -> Result<()> {
     let done = session.query_unpaged(statement, ()).await;
-    done.map(drop).map_err(|error| errors::of_request(&error, Kind::Write, false))
+    done.map(drop).map_err(|error| errors::of_request(&error, Asked::Write, false))
 }
 
 /// The value of a setting that `name` has in the keyspace, or now gets.
 async fn setting(session: &Session, keyspace: &str, name: &str, value: i32) -> Result<i32> {
-    let failed = |error| errors::of_request(&error, Kind::Write, false);
+    let failed = |error| errors::of_request(&error, Asked::Write, false);
     let insert =
         format!("INSERT INTO \"{keyspace}\".kvant (name, value) VALUES (?, ?) IF NOT EXISTS");
     session.query_unpaged(insert, (name, value)).await.map_err(failed)?;

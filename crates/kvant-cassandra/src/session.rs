@@ -8,7 +8,7 @@
 use crate::attempts::{Attempts, Course};
 use crate::connect;
 use crate::consistency::{Acks, acks};
-use crate::errors;
+use crate::errors::{self, Asked};
 use crate::figures::{Figures, Kind};
 use crate::options::Options;
 use crate::retries::{RetryOtherCoordinator, has_too_few_responses};
@@ -107,7 +107,7 @@ impl Shared {
         let prepare = async |text: String| -> Result<PreparedStatement> {
             let prepared = session.prepare(text).await;
             let mut statement = prepared.map_err(|error: PrepareError| {
-                errors::of_request(&ExecutionError::PrepareError(error), Kind::Read, false)
+                errors::of_request(&ExecutionError::PrepareError(error), Asked::Read, false)
             })?;
             // A time stamp goes with each write: repeating one changes nothing.
             statement.set_is_idempotent(true);
@@ -253,12 +253,13 @@ impl Shared {
             ExecutionError::RequestTimeout(_) => has_too_few_responses(answer),
             _ => false,
         });
+        let asked = if attempts.is_write() { Asked::Write } else { Asked::Read };
         match answer {
             Some((at, answer)) => {
                 let answer = ExecutionError::LastAttemptError(answer);
-                errors::of_request(&answer, attempts.kind(), attempts.may_be_done(Some(at)))
+                errors::of_request(&answer, asked, attempts.may_be_done(Some(at)))
             }
-            None => errors::of_request(error, attempts.kind(), attempts.may_be_done(None)),
+            None => errors::of_request(error, asked, attempts.may_be_done(None)),
         }
     }
 

@@ -1,12 +1,11 @@
-use super::of_request as of_request_of;
-use crate::figures::Kind;
+use super::{Asked, of_request as of_request_of};
 use kvant_base::{Error, ErrorKind};
 use scylla::errors::{DbError, ExecutionError, RequestAttemptError};
 use scylla::statement::Consistency;
 use std::time::Duration;
 
 fn of_request(error: &ExecutionError, may_be_done: bool) -> Error {
-    of_request_of(error, Kind::Write, may_be_done)
+    of_request_of(error, Asked::Write, may_be_done)
 }
 
 fn unavailable() -> ExecutionError {
@@ -38,8 +37,8 @@ fn a_write_that_an_earlier_attempt_may_have_done_is_never_said_not_to_be_there()
 #[test]
 fn only_a_write_without_an_answer_may_be_there() {
     let timeout = ExecutionError::RequestTimeout(Duration::from_secs(8));
-    for (kind, may_be_there) in [(Kind::Write, true), (Kind::Read, false), (Kind::Page, false)] {
-        let error = of_request_of(&timeout, kind, false);
+    for (asked, may_be_there) in [(Asked::Write, true), (Asked::Read, false)] {
+        let error = of_request_of(&timeout, asked, false);
         assert_eq!(error.kind(), ErrorKind::NoAnswer);
         assert_eq!(error.message().contains("a write may be there"), may_be_there, "{error}");
     }
