@@ -49,6 +49,7 @@ struct State {
     /// The attempt that was answered.
     done: Option<usize>,
     has_timed_out: bool,
+    /// The last error response of a node, and the index of its attempt.
     last_answer: Option<(usize, RequestAttemptError)>,
 }
 
@@ -101,7 +102,8 @@ impl Attempts {
         self.kind == Kind::Write
     }
 
-    /// Whether an attempt may have done a write, beside that of this number, or beside the last.
+    /// Whether an attempt may have done a write, other than the attempt at index `beside`, or other
+    /// than the last one.
     pub(crate) fn may_be_done(&self, beside: Option<usize>) -> bool {
         let state = self.state.lock();
         let beside = beside.unwrap_or(state.attempts.len().saturating_sub(1));
@@ -109,7 +111,7 @@ impl Attempts {
         self.is_write() && others.map(|(_, one)| one).any(|one| one.may_be_done)
     }
 
-    /// The last answer of a node that the request has failed, and the number of its attempt.
+    /// The last error response of a node, and the index of its attempt.
     pub(crate) fn last_answer(&self) -> Option<(usize, RequestAttemptError)> {
         self.state.lock().last_answer.clone()
     }

@@ -9,15 +9,15 @@ use scylla::errors::{
 const NOTHING_DONE: &str = "nothing was done: ";
 const MAYBE: &str = "another attempt may have been done: a write may be there or not";
 
-/// What failed.
+/// Kind of a request, for the message: only a write may be there without a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     Read,
     Write,
 }
 
-/// Why a request failed. A write `may_be_done` if an attempt may have done it whose error this is
-/// not.
+/// Why a request failed. A write `may_be_done` if another attempt than the failed one may have
+/// done it.
 pub(crate) fn of_request(error: &ExecutionError, asked: Asked, may_be_done: bool) -> Error {
     let error = of_last_attempt(error);
     let says_nothing_done = matches!(error.kind(), ErrorKind::Away | ErrorKind::Overloaded);

@@ -247,7 +247,7 @@ impl Shared {
                 "the nodes that store the record have as many requests as they can do in time";
             return Error::new(ErrorKind::Overloaded, what);
         }
-        // What came after the last answer of a node tells less than that answer.
+        // An error response has counts; a failure of the driver after it has none.
         let answer = attempts.last_answer().filter(|(_, answer)| match error {
             ExecutionError::EmptyPlan | ExecutionError::ConnectionPoolError(_) => true,
             ExecutionError::RequestTimeout(_) => has_too_few_responses(answer),

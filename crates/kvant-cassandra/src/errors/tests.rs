@@ -1,11 +1,11 @@
-use super::{Asked, of_request as of_request_of};
+use super::{Asked, of_request};
 use kvant_base::{Error, ErrorKind};
 use scylla::errors::{DbError, ExecutionError, RequestAttemptError};
 use scylla::statement::Consistency;
 use std::time::Duration;
 
-fn of_request(error: &ExecutionError, may_be_done: bool) -> Error {
-    of_request_of(error, Asked::Write, may_be_done)
+fn of_write(error: &ExecutionError, may_be_done: bool) -> Error {
+    of_request(error, Asked::Write, may_be_done)
 }
 
 fn unavailable() -> ExecutionError {
@@ -15,19 +15,19 @@ fn unavailable() -> ExecutionError {
 
 #[test]
 fn a_request_that_no_node_did_says_so() {
-    let error = of_request(&unavailable(), false);
+    let error = of_write(&unavailable(), false);
     assert_eq!(error.kind(), ErrorKind::TooFewReplicas { required: 2, received: 1 });
     assert!(error.message().starts_with("nothing was done"), "{error}");
-    assert_eq!(of_request(&ExecutionError::EmptyPlan, false).kind(), ErrorKind::Away);
+    assert_eq!(of_write(&ExecutionError::EmptyPlan, false).kind(), ErrorKind::Away);
 }
 
 #[test]
 fn a_write_that_an_earlier_attempt_may_have_done_is_never_said_not_to_be_there() {
-    let error = of_request(&unavailable(), true);
+    let error = of_write(&unavailable(), true);
     assert_eq!(error.kind(), ErrorKind::TooFewReplicas { required: 2, received: 1 });
     let full = ExecutionError::LastAttemptError(RequestAttemptError::UnableToAllocStreamId);
-    assert_eq!(of_request(&full, false).kind(), ErrorKind::Overloaded);
-    for error in [error, of_request(&full, true), of_request(&ExecutionError::EmptyPlan, true)] {
+    assert_eq!(of_write(&full, false).kind(), ErrorKind::Overloaded);
+    for error in [error, of_write(&full, true), of_write(&ExecutionError::EmptyPlan, true)] {
         assert!(!error.message().contains("nothing was done"), "{error}");
         assert!(error.message().contains("may be there or not"), "{error}");
         assert!(!matches!(error.kind(), ErrorKind::Away | ErrorKind::Overloaded), "{error}");
@@ -38,7 +38,7 @@ fn a_write_that_an_earlier_attempt_may_have_done_is_never_said_not_to_be_there()
 fn only_a_write_without_an_answer_may_be_there() {
     let timeout = ExecutionError::RequestTimeout(Duration::from_secs(8));
     for (asked, may_be_there) in [(Asked::Write, true), (Asked::Read, false)] {
-        let error = of_request_of(&timeout, asked, false);
+        let error = of_request(&timeout, asked, false);
         assert_eq!(error.kind(), ErrorKind::NoAnswer);
         assert_eq!(error.message().contains("a write may be there"), may_be_there, "{error}");
     }

@@ -4,9 +4,9 @@
 //! so do tables of level 0 that are half merged. So the gate moves in small steps while a job runs,
 //! instead of closing until it ends.
 //!
-//! A compaction below level 0 does nothing for level 0, and others follow until it is the turn of
-//! level 0. Meanwhile writers get what room there is in proportion to the progress of all of them:
-//! if they got less the less room is left, as otherwise, the last ones would wait for seconds
+//! A compaction below level 0 removes no table of level 0, and others follow it before level 0 is
+//! compacted. Meanwhile the gate spreads the room that level 0 has left over the bytes of all of
+//! them. With a rate that falls with the room, the last writers would wait for seconds
 //! (`docs/decisions/0035-room-of-level-0-lasts-through-the-work-below-it.md`).
 //!
 //! Threads: any; each job notes its own progress.
@@ -26,7 +26,8 @@ const OPENS_LATER: f64 = 1.0 / 8.0;
 /// that the active one is not full before one is flushed.
 const SLOWED_EARLIER: f64 = 0.25;
 
-/// Keys and values in a memtable, at least, as a part of its memory, if they are not very short.
+/// Assumed bytes of keys and values by bytes of memory of a memtable; entries have headers and
+/// links.
 const TABLE_SHARE: f64 = 0.5;
 
 /// What the running jobs have done.
@@ -43,8 +44,7 @@ pub(crate) struct Progress {
 pub(crate) struct JobProgress {
     is_running: AtomicBool,
     done_parts: AtomicU64,
-    /// What compactions below level 0 have still to read until it is the turn of level 0; 0 if none
-    /// runs.
+    /// Bytes that compactions below level 0 still read before level 0 is compacted; 0 if none runs.
     below_bytes: AtomicU64,
 }
 
@@ -55,7 +55,7 @@ impl JobProgress {
         self.is_running.store(true, Ordering::Relaxed);
     }
 
-    /// A compaction below level 0 runs. So much is still to be read until the turn of level 0.
+    /// A compaction below level 0 runs. `left_bytes`: still to be read before level 0 is compacted.
     pub(crate) fn note_below(&self, left_bytes: u64) {
         self.below_bytes.store(left_bytes.max(1), Ordering::Relaxed);
         self.note(0.0);

@@ -99,7 +99,7 @@ impl Maintenance {
         result.map(|()| true)
     }
 
-    /// What compactions below level 0 must read until it is the turn of level 0, if that is full.
+    /// Bytes that compactions below level 0 read before a full level 0 is compacted.
     fn until_level_0_bytes(&self, summary: &VersionSummary<'_>) -> u64 {
         let (options, compaction) = (&self.context.options, &self.tree.compaction_options);
         // Memtables are a part of its load, but not of its score.

@@ -20,8 +20,8 @@ const ENTRY_BYTES: usize = 64;
 #[derive(Clone, Copy)]
 pub(super) enum Work {
     Flush,
-    /// `until_level_0_bytes`: what compactions below level 0 must read, this one included, until it
-    /// is the turn of level 0 even if that is full.
+    /// `until_level_0_bytes`: what compactions below level 0 read, this one included, before a full
+    /// level 0 is compacted.
     Compaction {
         level_0_count: usize,
         input_bytes: u64,

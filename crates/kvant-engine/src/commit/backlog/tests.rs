@@ -288,7 +288,7 @@ fn writers_of_large_values_are_slowed_and_never_held_for_long() {
     assert_eq!(run(Fill::new(DEEP_BYTES), 10_000, 20_000, 200_000, 400_000), (0, 10_000 * 20_000));
 }
 
-/// Regression: with 100 million records a put waited for 3.7 s for a compaction below level 0.
+/// Regression: with 100 million records a put waited for 3.7 s for compactions below level 0.
 /// Writers got less the nearer they were to the stop mark, in the end almost nothing.
 #[test]
 fn writers_are_slowed_evenly_through_a_long_compaction_below_level_0() {
