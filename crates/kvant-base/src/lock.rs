@@ -48,12 +48,21 @@ impl<T> NamedMutex<T> {
     /// Acquires the lock, blocking while another thread holds it.
     #[inline]
     pub fn lock(&self) -> NamedGuard<'_, T> {
+        self.try_lock().unwrap_or_else(|| NamedGuard {
+            holding: Holding(&self.waiters),
+            inner: self.lock_contended(),
+        })
+    }
+
+    /// Acquires the lock unless another thread holds it.
+    #[inline]
+    pub fn try_lock(&self) -> Option<NamedGuard<'_, T>> {
         let inner = match self.inner.try_lock() {
             Ok(guard) => guard,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => self.lock_contended(),
+            Err(TryLockError::WouldBlock) => return None,
         };
-        NamedGuard { holding: Holding(&self.waiters), inner }
+        Some(NamedGuard { holding: Holding(&self.waiters), inner })
     }
 
     #[cold]

@@ -1,15 +1,13 @@
 //! Replay: the records of the log become memtables again.
 //!
-//! The log is in the order of time. Inserted in that order, every operation would search a skip
-//! list that no cache holds. A [`SortBuffer`] puts the operations into key order, and an ascending
-//! insert needs no search while the memtable has no other entries. A bad record fails the whole
-//! opening.
+//! The log is in the order of time, and so are the inserts: memtables are put in key order when a
+//! range or a flush reads them. A bad record fails the whole opening.
 //!
 //! Invariants:
 //! 1. memtables change only between log files, so that a flush frees whole files;
 //! 2. when [`Replay::run`] returns, every good record is in a memtable, and `sealed` and `active`
 //!    follow the order of the log;
-//! 3. memory beyond the memtables is bounded by [`BUFFER_BYTES_MAX`] and the log reader's buffers.
+//! 3. memory beyond the memtables is bounded by the log reader's buffers.
 //!
 //! Threads: one, before the database is shared.
 
@@ -25,17 +23,9 @@ use crate::version::{Listed, ManifestState};
 use crate::wal::{RecoveredWal, WalRecord};
 use kvant_base::Result;
 use kvant_base::log::Level;
-use sort_buffer::SortBuffer;
+use kvant_base::tag::{self, Stage};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-mod sort_buffer;
-
-/// A full memtable of the default settings fits: its operations take less in the buffer than in the
-/// memtable.
-const BUFFER_BYTES_MAX: usize = 32 << 20;
-/// An operation with a larger value is inserted at once: a search costs less than another copy.
-const VALUE_BYTES_MAX: usize = 64 << 10;
 
 /// Logs that one memtable may keep from restart to restart.
 const WALS_PER_MEMTABLE_MAX: usize = 4;
@@ -53,8 +43,6 @@ pub(super) struct Replay<'a> {
     pub(super) active_wal: Option<FileNum>,
     pub(super) stats: RecoveryStats,
     last_wal: FileNum,
-    /// Operations on their way into `active`.
-    buffer: SortBuffer,
 }
 
 impl<'a> Replay<'a> {
@@ -63,19 +51,16 @@ impl<'a> Replay<'a> {
         progress: &'a RecoveryProgress,
         state: &'a ManifestState,
     ) -> Replay<'a> {
-        let Context { options, memory, .. } = context;
-        let buffer_bytes = usize::try_from(options.memtable_bytes).unwrap_or(usize::MAX);
         Replay {
             context,
             progress,
             state,
             next_seq: first_seq(state),
             sealed: Vec::new(),
-            active: new_memtable(&context.chunks, options, None),
+            active: new_memtable(&context.chunks, &context.options, None),
             active_wal: None,
             stats: RecoveryStats::default(),
             last_wal: FileNum(0),
-            buffer: SortBuffer::new(memory, buffer_bytes.min(BUFFER_BYTES_MAX)),
         }
     }
 
@@ -86,7 +71,6 @@ impl<'a> Replay<'a> {
         self.progress.total_bytes.store(files.iter().filter_map(bytes_of).sum(), Ordering::Relaxed);
         let (state, Context { env, dir, .. }) = (self.state, self.context);
         let wals = read_logs(env, dir, files, state, &mut |num, record| self.apply(num, &record))?;
-        self.buffer.insert_into(&mut self.active);
         if let Some(first_wal) = self.active_wal
             && wals.iter().filter(|wal| wal.file_num >= first_wal).count() >= WALS_PER_MEMTABLE_MAX
         {
@@ -111,18 +95,11 @@ impl<'a> Replay<'a> {
         if record.op_count > 0 {
             self.active_wal.get_or_insert(num);
         }
-        let (buffer, active) = (&mut self.buffer, &mut self.active);
+        let _tag = tag::stage(Stage::Memtable);
+        let active = &mut self.active;
         record.replay(|seq, op| {
             let Op { kind, key, stored } = op;
-            let key = InternalKeyRef::new(key, seq, kind);
-            if stored.len() > VALUE_BYTES_MAX {
-                active.insert(std::iter::once((key, stored)));
-                return Ok(());
-            }
-            buffer.push(key, stored);
-            if buffer.is_full() {
-                buffer.insert_into(active);
-            }
+            active.insert(std::iter::once((InternalKeyRef::new(key, seq, kind), stored)));
             Ok(())
         })?;
         self.next_seq = record.next_seq();
@@ -133,7 +110,6 @@ impl<'a> Replay<'a> {
 
     /// Between two files a full memtable is sealed.
     fn begin_file(&mut self) {
-        self.buffer.insert_into(&mut self.active);
         if is_full(self.active.memtable(), &self.context.options) {
             self.seal();
         }

@@ -99,18 +99,19 @@ impl Maintenance {
         mut prepares_logs: bool,
     ) -> Result<Outputs> {
         let tree = &*self.tree;
+        let entry_count = sealed.memtable.entry_count();
+        let mut pace = Pace::new(&self.context, &self.admission, Work::Flush, entry_count);
+        let write_share = pace.put_in_order(&sealed.memtable);
         let merged = MergeIter::new(vec![Box::new(sealed.memtable.iter())]);
         let horizon = Horizon {
             snapshots: tree.pinned_seqs.seqs(),
             bottommost: false,
             now_ms: self.context.env.clock.wall_ms(),
         };
-        let entry_count = sealed.memtable.entry_count();
-        let mut pace = Pace::new(&self.context, &self.admission, Work::Flush, entry_count);
         let mut passed = |bytes| pace.passed(bytes);
         let mut kept = CompactionIter::new(PacedIter::new(merged, &mut passed), horizon)?;
         let outputs = tree.write_tables(&mut kept, 0, None, &mut |bytes| {
-            self.admission.gate.earn(Work::Flush.ends(), bytes);
+            self.admission.gate.earn(Work::Flush.ends(), (bytes as f64 * write_share) as u64);
             // The next step tries again after an error, and reports it.
             prepares_logs = prepares_logs && self.log.env.prepare_log().is_ok();
             Ok(())

@@ -35,6 +35,13 @@ pub(super) enum Known {
     Nothing,
 }
 
+/// Where a key is indexed, or will be.
+pub(super) struct Place<'a> {
+    slot: Option<&'a AtomicU64>,
+    /// The address of its newest node.
+    pub(super) newest: Option<u64>,
+}
+
 impl HashIndex {
     /// An index of at least `slot_count` slots. Their memory is touched only as they are used.
     pub(super) fn new(slot_count: usize) -> HashIndex {
@@ -61,32 +68,32 @@ impl HashIndex {
         if self.overflowed.load(Ordering::Acquire) { Known::Nothing } else { Known::Absent }
     }
 
-    /// Indexes the node at `address`, which is linked in the list, unless a newer node of its key
-    /// is indexed. `is_older` compares the node at another address: `None` for another key, else
-    /// whether it is older. Only one thread may publish at a time.
+    /// The place of a key whose next version is about to be made. `is_key` tells whether the node
+    /// at an address has it. Only one thread may place and publish.
     #[inline]
-    pub(super) fn publish(
-        &self,
-        hash: u64,
-        address: u64,
-        mut is_older: impl FnMut(u64) -> Option<bool>,
-    ) {
-        if address >> ADDRESS_BITS == 0 {
-            for slot in self.probe(hash) {
-                let taken = slot.load(Ordering::Relaxed);
-                if taken != 0 {
-                    let same_tag = tag_of(taken) == tag_of(hash);
-                    match same_tag.then(|| is_older(address_of(taken))).flatten() {
-                        None => continue,
-                        Some(false) => return,
-                        Some(true) => {}
-                    }
-                }
-                // Release: a reader that finds the address sees all of the node.
-                return slot.store(tag_of(hash) << ADDRESS_BITS | address, Ordering::Release);
+    pub(super) fn place(&self, hash: u64, mut is_key: impl FnMut(u64) -> bool) -> Place<'_> {
+        for slot in self.probe(hash) {
+            let taken = slot.load(Ordering::Relaxed);
+            if taken == 0 {
+                return Place { slot: Some(slot), newest: None };
+            }
+            if tag_of(taken) == tag_of(hash) && is_key(address_of(taken)) {
+                return Place { slot: Some(slot), newest: Some(address_of(taken)) };
             }
         }
-        self.overflowed.store(true, Ordering::Release);
+        Place { slot: None, newest: None }
+    }
+
+    /// Makes the node at `address` the newest of the key at `place`.
+    #[inline]
+    pub(super) fn publish(&self, place: &Place<'_>, hash: u64, address: u64) {
+        match place.slot {
+            // Release: a reader that finds the address sees all of the node.
+            Some(slot) if address >> ADDRESS_BITS == 0 => {
+                slot.store(tag_of(hash) << ADDRESS_BITS | address, Ordering::Release);
+            }
+            _ => self.overflowed.store(true, Ordering::Release),
+        }
     }
 
     /// The first slot to try, for a prefetch.

@@ -1,15 +1,16 @@
 //! The memtable: recent writes in key order, in memory, until they are flushed to a table.
 //!
-//! A skip list in an arena with one writer. Readers take no lock, no entry is ever moved or
-//! removed, and all memory is freed at once.
+//! A skip list in an arena with one writer, and a hash index. No entry is ever moved or removed, and
+//! all memory is freed at once. Entries are put in key order when that order is read: by a flush or
+//! a range. Point reads do not need it.
 //!
 //! - [`arena`]: memory that is allocated piece by piece and freed as a whole, in [`chunks`] that
 //!   memtables share;
-//! - [`node`]: the layout of an entry in that memory; [`skiplist`]: the list of them;
-//! - [`index`]: the way to a key without a search.
+//! - [`node`]: the layout of an entry in that memory; [`index`]: the way to a key without a search;
+//! - [`inserter`]: makes the entries; [`order`]: sorts and links them; [`skiplist`]: finds them.
 //!
 //! Invariants:
-//! 1. an internal key is inserted at most once;
+//! 1. an internal key is inserted at most once, and of one user key the oldest version first;
 //! 2. an insert that has returned is seen by every read that starts later. Which entries a reader
 //!    should see is decided by sequence number, not by the memtable;
 //! 3. all memory is counted to [`kvant_base::Consumer::Memtables`] from allocation to drop.
@@ -21,9 +22,13 @@
 mod arena;
 mod chunks;
 mod index;
+#[expect(unsafe_code, reason = "pushes nodes onto a stack of pointers")]
+mod inserter;
 #[expect(unsafe_code, reason = "an entry has a variable size")]
 mod node;
 #[expect(unsafe_code, reason = "links nodes by atomic pointers")]
+mod order;
+#[expect(unsafe_code, reason = "follows atomic pointers")]
 mod skiplist;
 
 pub(crate) use chunks::ChunkPool;
@@ -31,8 +36,9 @@ pub(crate) use skiplist::MemtableIter;
 
 use crate::format::{InternalKeyRef, SeqNum, ValueKind};
 use bytes::Bytes;
+use inserter::{BATCH_LEN_MAX, Inserter};
 use kvant_base::limits::VALUE_BYTES_COPIED_MAX;
-use skiplist::{BATCH_LEN_MAX, Inserter, SkipList};
+use skiplist::SkipList;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -89,6 +95,27 @@ impl Memtable {
         MemtableIter::new(Arc::clone(&self.list))
     }
 
+    /// Whether a range has read it, or a flush.
+    pub(crate) fn is_read_in_order(&self) -> bool {
+        self.list.is_read_in_order()
+    }
+
+    /// Entries that wait for a place in key order.
+    pub(crate) fn unordered_count(&self) -> u64 {
+        self.list.unordered_count() as u64
+    }
+
+    /// About how many steps [`Memtable::put_in_order`] takes.
+    pub(crate) fn order_step_count(&self) -> usize {
+        self.list.order_step_count()
+    }
+
+    /// Puts the entries in key order, ahead of an iterator. `give_way` is called after each step,
+    /// about every 0.1 ms.
+    pub(crate) fn put_in_order(&self, give_way: &mut dyn FnMut()) {
+        self.list.put_in_order(give_way);
+    }
+
     /// Memory allocated, unused parts of chunks included.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.list.memory_bytes()
@@ -131,13 +158,14 @@ pub(crate) struct MemtableWriter {
 
 impl MemtableWriter {
     /// A new memtable whose memory comes from `chunks`, for about `target_bytes` and at most
-    /// about `entries_max`. It may grow beyond both.
+    /// about `entries_max`. It may grow beyond both. `keeps_order`: whether ranges are expected.
     pub(crate) fn new(
         chunks: &Arc<ChunkPool>,
         target_bytes: usize,
         entries_max: usize,
+        keeps_order: bool,
     ) -> MemtableWriter {
-        let inserter = Inserter::new(chunks, target_bytes, entries_max);
+        let inserter = Inserter::new(chunks, target_bytes, entries_max, keeps_order);
         let memtable = Arc::new(Memtable {
             list: Arc::clone(inserter.list()),
             entry_count: AtomicU64::new(0),
@@ -152,7 +180,8 @@ impl MemtableWriter {
         &self.memtable
     }
 
-    /// Inserts entries. The same internal key must not be inserted twice.
+    /// Inserts entries, of one user key the oldest first. The same internal key must not be inserted
+    /// twice.
     pub(crate) fn insert<'a>(
         &mut self,
         mut entries: impl Iterator<Item = (InternalKeyRef<'a>, &'a [u8])>,

@@ -1,12 +1,13 @@
 //! The memory layout of a node: one piece of the arena.
 //!
 //! ```text
-//! next[height-1] ... next[1] next[0] | trailer  value_bytes  key_bytes | key ... | value ...
-//!                                    ^ NodePtr
+//! [older] next[height-1] ... next[1] next[0] | trailer  value_bytes  key_bytes | key ... | value ...
+//!                                            ^ NodePtr
 //! ```
 //!
 //! As in RocksDB's `InlineSkipList`, the links lie in front of the key, so that the lowest one
-//! shares its cache line.
+//! shares its cache line. Only a node whose key had a version before has `older`: the top bit of
+//! `value_bytes` says so.
 
 use super::arena::{ALIGN, ArenaWriter};
 use crate::format::InternalKeyRef;
@@ -26,27 +27,36 @@ pub(super) struct NodeHeader {
 pub(super) type NodePtr = NonNull<NodeHeader>;
 pub(super) type Link = AtomicPtr<NodeHeader>;
 
+const HAS_OLDER: u32 = 1 << 31;
+
 const _: () = assert!(align_of::<NodeHeader>() <= ALIGN && align_of::<Link>() <= ALIGN);
 const _: () = assert!(size_of::<Link>().is_multiple_of(align_of::<NodeHeader>()));
 
-/// Writes a node that is not linked anywhere.
+/// Writes a node that is not linked anywhere. `older` is the version of its key before it.
 pub(super) fn new_node(
     arena: &mut ArenaWriter,
     height: usize,
     key: InternalKeyRef<'_>,
     value: &[u8],
+    older: Option<NodePtr>,
 ) -> NodePtr {
     let key_bytes = u32::try_from(key.user_key.len()).expect("keys are at most 16 KiB");
     let value_bytes = u32::try_from(value.len()).expect("values are at most 1 GiB");
-    let tower_bytes = height * size_of::<Link>();
+    assert!(value_bytes < HAS_OLDER, "values are at most 1 GiB");
+    let value_bytes = value_bytes | if older.is_some() { HAS_OLDER } else { 0 };
+    let slot_count = height + usize::from(older.is_some());
+    let tower_bytes = slot_count * size_of::<Link>();
     let piece =
         arena.allocate(tower_bytes + size_of::<NodeHeader>() + key.user_key.len() + value.len());
     // SAFETY: the piece is ours alone until the node is linked, and is as large as what is written:
     // tower, header, key, value. It is aligned for links, and the tower's size keeps the header
     // aligned.
     unsafe {
-        for level in 0..height {
-            piece.cast::<Link>().add(level).write(Link::new(ptr::null_mut()));
+        for slot in 0..slot_count {
+            piece.cast::<Link>().add(slot).write(Link::new(ptr::null_mut()));
+        }
+        if let Some(older) = older {
+            piece.cast::<Link>().write(Link::new(older.as_ptr()));
         }
         let node = piece.add(tower_bytes).cast::<NodeHeader>();
         node.write(NodeHeader { trailer: key.trailer, value_bytes, key_bytes });
@@ -60,11 +70,11 @@ pub(super) fn new_node(
 /// The key of a node.
 ///
 /// # Safety
-/// `node` is a linked node of a list that is alive for `'a`.
+/// `node` is a node of a list that is alive for `'a`, and was published to this thread.
 #[inline]
 pub(super) unsafe fn key_of<'a>(node: NodePtr) -> InternalKeyRef<'a> {
-    // SAFETY: header and key were written before the node was linked, and do not change (invariants
-    // 1 and 5).
+    // SAFETY: header and key were written before the node was published, and do not change
+    // (invariants 1 and 5 of the list).
     unsafe {
         let NodeHeader { trailer, key_bytes, .. } = node.read();
         let user_key = slice::from_raw_parts(data_of(node), key_bytes as usize);
@@ -81,7 +91,24 @@ pub(super) unsafe fn value_of<'a>(node: NodePtr) -> &'a [u8] {
     // SAFETY: as in `key_of`.
     unsafe {
         let NodeHeader { value_bytes, key_bytes, .. } = node.read();
+        let value_bytes = value_bytes & !HAS_OLDER;
         slice::from_raw_parts(data_of(node).add(key_bytes as usize), value_bytes as usize)
+    }
+}
+
+/// The version before this one of the node's key, if the index knew it. `height` is the node's.
+///
+/// # Safety
+/// As for [`key_of`].
+#[inline]
+pub(super) unsafe fn older_of(node: NodePtr, height: usize) -> Option<NodePtr> {
+    // SAFETY: as in `key_of`. The slot above the highest link was written by `new_node`.
+    unsafe {
+        let NodeHeader { value_bytes, .. } = node.read();
+        if value_bytes & HAS_OLDER == 0 {
+            return None;
+        }
+        NonNull::new(node.cast::<Link>().sub(height + 1).as_ref().load(Ordering::Relaxed))
     }
 }
 

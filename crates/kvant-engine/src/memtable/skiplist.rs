@@ -1,51 +1,48 @@
-//! A skip list (Pugh, CACM 1990) with one writer, any number of readers, and no removal.
+//! A skip list (Pugh, CACM 1990) without removal, which is put in order on demand.
 //!
-//! As in LevelDB's `skiplist.h`, the writer publishes a node by one release store per level, so
-//! that readers need no lock.
+//! The writer pushes nodes onto a stack and into the index: that is all that writes and point reads
+//! need. Whoever reads in key order first has them sorted and linked ([`super::order`]).
+//!
+//! As in LevelDB's `skiplist.h`, a node is linked by one release store per level, so that readers
+//! need no lock.
 //!
 //! Invariants:
-//! 1. everything in a node but its links is written before the node is linked, and never again;
+//! 1. everything in a node but its links is written before the node is pushed, and never again;
 //! 2. a node is linked from the lowest level up, by release stores: a reader that finds it
 //!    (acquire) sees all of it;
 //! 3. a node that is found in level `i` has a height above `i`, and is in all levels below `i`;
 //! 4. each level is sorted by internal key, and nodes are never unlinked;
 //! 5. nodes live in the arena, which lives as long as the list;
-//! 6. only the [`Inserter`], of which a list has one, changes links and height.
+//! 6. only the [`Inserter`](super::inserter::Inserter), of which a list has one, pushes nodes; only
+//!    the holder of `order` changes links and height. The lowest link of a node that is not linked
+//!    leads down the stack.
 
-use super::arena::{Arena, ArenaWriter};
-use super::chunks::ChunkPool;
+use super::arena::Arena;
 use super::index::{HashIndex, Known};
-use super::node::{NodeHeader, NodePtr, key_of, link_of, new_node, next_of, value_of};
+use super::node::{NodeHeader, NodePtr, key_of, next_of, older_of, value_of};
+use super::order::Order;
 use crate::cursor::InternalIterator;
-use crate::format::{InternalKeyRef, SeqNum, key_hash, key_prefix};
+use crate::format::{InternalKeyRef, SeqNum, key_prefix};
 use crate::prefetch::prefetch;
 use bytes::Bytes;
 use kvant_base::Result;
+use kvant_base::lock::NamedMutex;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 /// One node in two goes a level up, so that 20 levels suffice for 2^20 = 1 M entries, and for many
 /// times as many. (One in four would save 7 bytes per entry, but a search would follow half as many
 /// nodes more, each a cache miss.)
-const HEIGHT_MAX: usize = 20;
-/// Memory of a list for which its index has one slot. An entry with the smallest key and value
-/// takes 40 bytes on average: a full list fills at most three quarters of its index.
-const BYTES_PER_SLOT: usize = 32;
-/// For lists that are full by their entries: they fill half of the index.
-const SLOTS_PER_ENTRY: usize = 2;
-/// A first chunk of one part in this many keeps a list small that is hardly used.
-const CHUNKS_PER_LIST: usize = 16;
-/// Keys that are searched for side by side: while one waits for memory, the others proceed.
-pub(super) const BATCH_LEN_MAX: usize = 16;
-/// Versions of one key that a read steps over before it searches.
+pub(super) const HEIGHT_MAX: usize = 20;
+/// Versions of one key that a point read steps over before it searches in key order.
 const VERSIONS_WALKED_MAX: usize = 8;
 
 /// A key that is searched for, with the prefix that decides most comparisons.
 #[derive(Clone, Copy)]
-struct Target<'a> {
-    key: InternalKeyRef<'a>,
+pub(super) struct Target<'a> {
+    pub(super) key: InternalKeyRef<'a>,
     prefix: u64,
 }
 
@@ -57,11 +54,20 @@ impl<'a> From<InternalKeyRef<'a>> for Target<'a> {
 
 pub(super) struct SkipList {
     arena: Arc<Arena>,
-    index: HashIndex,
+    pub(super) index: HashIndex,
     /// Precedes every key; has all levels.
-    head: NodePtr,
+    pub(super) head: NodePtr,
     /// Levels in use. A reader that sees an older value starts lower and finds the same.
-    height: AtomicUsize,
+    pub(super) height: AtomicUsize,
+    /// The top of the stack of nodes, from where the lowest links lead to the first one that is
+    /// linked. Null while there is no node.
+    pub(super) newest: AtomicPtr<NodeHeader>,
+    /// Nodes whose insertion has returned.
+    pub(super) inserted_count: AtomicUsize,
+    pub(super) linked_count: AtomicUsize,
+    pub(super) order: NamedMutex<Order>,
+    /// Set by the first read in key order.
+    is_read_in_order: AtomicBool,
 }
 
 // SAFETY: the raw pointers lead into the arena, which is `Send` and `Sync`; nodes are shared under
@@ -79,7 +85,7 @@ pub(super) struct Node<'a> {
 
 impl<'a> Node<'a> {
     pub(super) fn key(self) -> InternalKeyRef<'a> {
-        // SAFETY: a `Node` is made from linked nodes of a list that outlives `'a`.
+        // SAFETY: a `Node` is made from published nodes of a list that outlives `'a`.
         unsafe { key_of(self.node) }
     }
 
@@ -87,9 +93,40 @@ impl<'a> Node<'a> {
         // SAFETY: as above.
         unsafe { value_of(self.node) }
     }
+
+    pub(super) fn ptr(self) -> NodePtr {
+        self.node
+    }
+
+    /// The version of the key before this one.
+    fn older(self) -> Option<Node<'a>> {
+        // SAFETY: as above. The older node was published before this one was made.
+        let older = unsafe { older_of(self.node, height_for(self.key())) };
+        older.map(|node| Node { node, list: PhantomData })
+    }
 }
 
 impl SkipList {
+    /// An empty list.
+    pub(super) fn new(
+        arena: &Arc<Arena>,
+        index: HashIndex,
+        head: NodePtr,
+        order: Order,
+    ) -> SkipList {
+        SkipList {
+            arena: Arc::clone(arena),
+            index,
+            head,
+            height: AtomicUsize::new(1),
+            newest: AtomicPtr::new(ptr::null_mut()),
+            inserted_count: AtomicUsize::new(0),
+            linked_count: AtomicUsize::new(0),
+            order: NamedMutex::new("memtable_order", order),
+            is_read_in_order: AtomicBool::new(false),
+        }
+    }
+
     pub(super) fn memory_bytes(&self) -> u64 {
         self.arena.memory_bytes()
     }
@@ -100,16 +137,31 @@ impl SkipList {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.first().is_none()
+        self.newest.load(Ordering::Acquire).is_null()
     }
 
+    pub(super) fn is_read_in_order(&self) -> bool {
+        self.is_read_in_order.load(Ordering::Relaxed)
+    }
+
+    /// Links all entries whose insertion has returned, for a read in key order.
+    fn order_for_read(&self) {
+        self.put_in_order(&mut || {});
+        if !self.is_read_in_order() {
+            self.is_read_in_order.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The first entry in key order.
     fn first(&self) -> Option<Node<'_>> {
+        self.order_for_read();
         // SAFETY: the head has all levels.
         self.node(unsafe { next_of(self.head, 0) })
     }
 
     /// The first entry at or after `target`.
     pub(super) fn seek(&self, target: InternalKeyRef<'_>) -> Option<Node<'_>> {
+        self.order_for_read();
         let target = Target::from(target);
         let (mut before, mut after) = (self.head, ptr::null_mut());
         for level in (0..self.height.load(Ordering::Relaxed)).rev() {
@@ -127,30 +179,34 @@ impl SkipList {
 
     /// The newest entry of `user_key` that is visible at `visible_at`. `hash` is the key's.
     pub(super) fn get(&self, user_key: &[u8], hash: u64, visible_at: SeqNum) -> Option<Node<'_>> {
+        let newest = match self.index.find(hash, |address| self.has_key(address, user_key)) {
+            Known::Absent => return None,
+            Known::Node(address) => Some(self.node_at(address)),
+            Known::Nothing => None,
+        };
+        // Mostly the newest version is visible itself, or one of the next few is.
         let target = InternalKeyRef::seek(user_key, visible_at);
-        let newest =
-            match self.index.find(hash, |address| self.node_at(address).key().user_key == user_key)
-            {
-                Known::Absent => return None,
-                Known::Node(address) => Some(self.node_at(address)),
-                Known::Nothing => None,
-            };
-        // Older versions follow the newest in the list. Mostly it is visible itself, or one of the
-        // next few is.
-        let mut node = newest;
+        let mut version = newest;
         for _ in 0..VERSIONS_WALKED_MAX {
-            let Some(version) = node else { break };
-            if version.key() >= target {
-                return (version.key().user_key == user_key).then_some(version);
+            match version {
+                Some(node) if node.key() < target => version = node.older(),
+                Some(node) => return Some(node),
+                None if newest.is_some() => return None,
+                None => break,
             }
-            // SAFETY: the node is linked in level 0.
-            node = self.node(unsafe { next_of(version.node, 0) });
         }
         self.seek(target).filter(|found| found.key().user_key == user_key)
     }
 
+    /// Whether the node at an address that the index has is of `user_key`.
     #[inline]
-    fn node_at(&self, address: u64) -> Node<'_> {
+    pub(super) fn has_key(&self, address: u64, user_key: &[u8]) -> bool {
+        self.node_at(address).key().user_key == user_key
+    }
+
+    /// The node at an address that the index has.
+    #[inline]
+    pub(super) fn node_at(&self, address: u64) -> Node<'_> {
         let node = NonNull::new(ptr::with_exposed_provenance_mut(address as usize))
             .expect("the index holds addresses of nodes");
         Node { node, list: PhantomData }
@@ -158,206 +214,6 @@ impl SkipList {
 
     fn node(&self, node: *mut NodeHeader) -> Option<Node<'_>> {
         Some(Node { node: NonNull::new(node)?, list: PhantomData })
-    }
-}
-
-/// The writer's end of a list.
-pub(super) struct Inserter {
-    list: Arc<SkipList>,
-    arena: ArenaWriter,
-    /// The last entry, and on levels that it does not have the node before it: where an ascending
-    /// key goes. The head where nothing is known, and on levels that no node has.
-    before: [NodePtr; HEIGHT_MAX],
-}
-
-// SAFETY: the nodes belong to `list`, which is `Send` and `Sync` and is moved along.
-unsafe impl Send for Inserter {}
-
-impl Inserter {
-    /// A new list for about `target_bytes` and at most about `entries_max`.
-    pub(super) fn new(
-        chunks: &Arc<ChunkPool>,
-        target_bytes: usize,
-        entries_max: usize,
-    ) -> Inserter {
-        let index = HashIndex::new(
-            (target_bytes / BYTES_PER_SLOT).min(entries_max.saturating_mul(SLOTS_PER_ENTRY)),
-        );
-        let mut reservation = chunks.reserve();
-        reservation.resize(index.memory_bytes());
-        let mut arena = ArenaWriter::new(chunks, reservation, target_bytes / CHUNKS_PER_LIST);
-        let no_key = InternalKeyRef { user_key: &[], trailer: 0 };
-        let head = new_node(&mut arena, HEIGHT_MAX, no_key, &[]);
-        let height = AtomicUsize::new(1);
-        let list = Arc::new(SkipList { arena: Arc::clone(arena.arena()), index, head, height });
-        Inserter { list, arena, before: [head; HEIGHT_MAX] }
-    }
-
-    pub(super) fn list(&self) -> &Arc<SkipList> {
-        &self.list
-    }
-
-    /// Inserts up to [`BATCH_LEN_MAX`] entries. Their cache misses overlap. The same internal key
-    /// must not be inserted twice.
-    pub(super) fn insert(&mut self, entries: &[(InternalKeyRef<'_>, &[u8])]) {
-        let mut hashes = [0; BATCH_LEN_MAX];
-        for (hash, (key, _)) in hashes.iter_mut().zip(entries) {
-            *hash = key_hash(key.user_key);
-            self.list.prefetch(*hash);
-        }
-        if entries.is_sorted_by(|(a, _), (b, _)| a < b) {
-            // Mostly each key belongs directly after the one before it.
-            for ((key, value), hash) in entries.iter().zip(hashes) {
-                let target = Target::from(*key);
-                if !self.is_at(target) {
-                    self.search(target);
-                }
-                self.link(target.key, hash, value);
-            }
-        } else {
-            self.insert_unsorted(entries, hashes);
-        }
-    }
-
-    fn insert_unsorted(
-        &mut self,
-        entries: &[(InternalKeyRef<'_>, &[u8])],
-        hashes: [u64; BATCH_LEN_MAX],
-    ) {
-        let mut searches = [const { None }; BATCH_LEN_MAX];
-        for (search, (key, _)) in searches.iter_mut().zip(entries) {
-            *search = Some(Search::new(&self.list, Target::from(*key)));
-        }
-        let searches = &mut searches[..entries.len()];
-        // One step of each in turn: the previous round has prefetched what a step needs.
-        let mut any_left = true;
-        while any_left {
-            any_left = false;
-            for search in searches.iter_mut().flatten() {
-                any_left |= search.step();
-            }
-        }
-        for ((search, (_, value)), hash) in searches.iter_mut().flatten().zip(entries).zip(hashes) {
-            let (target, height) = (search.target, height_for(search.target.key));
-            for (level, before) in search.before[..height].iter_mut().enumerate() {
-                // An entry of this batch may have been linked after `before`.
-                // SAFETY: `before` was found in this level.
-                (*before, _) = unsafe { find(*before, ptr::null_mut(), level, target) };
-            }
-            self.before = search.before;
-            self.link(target.key, hash, value);
-        }
-        // An entry of the batch may lie after `before` on a level that the last one does not have.
-        self.before = [self.list.head; HEIGHT_MAX];
-    }
-
-    /// Links a new node after `before`, which is its place on all levels that it has.
-    fn link(&mut self, key: InternalKeyRef<'_>, hash: u64, value: &[u8]) {
-        assert!(key.kind().is_some(), "a key that is only good for seeking");
-        let list = &*self.list;
-        let height = height_for(key);
-        let node = new_node(&mut self.arena, height, key, value);
-        for (level, before) in self.before[..height].iter_mut().enumerate() {
-            // SAFETY: `node` has `height` levels; `before` was found in this level, or is the head.
-            let (own_link, link) = unsafe { (link_of(node, level), link_of(*before, level)) };
-            let after = link.load(Ordering::Relaxed);
-            debug_assert!(
-                list.node(after).is_none_or(|after| after.key() > key),
-                "{key:?} is inserted twice, or at the wrong place"
-            );
-            own_link.store(after, Ordering::Relaxed);
-            link.store(node.as_ptr(), Ordering::Release);
-            *before = node;
-        }
-        if height > list.height.load(Ordering::Relaxed) {
-            list.height.store(height, Ordering::Relaxed);
-        }
-        // Last: all older versions can be reached from the node that the index names.
-        list.index.publish(hash, node.as_ptr().expose_provenance() as u64, |address| {
-            let other = list.node_at(address).key();
-            (other.user_key == key.user_key).then_some(other.trailer < key.trailer)
-        });
-    }
-
-    /// Whether `target` belongs directly after the last entry, as ascending keys do: then a search
-    /// is unnecessary, because on higher levels nothing lies between `before` and the last entry.
-    fn is_at(&self, target: Target<'_>) -> bool {
-        let before = self.before[0];
-        // SAFETY: the node is linked in level 0 of a list that is alive.
-        before != self.list.head
-            && unsafe {
-                is_before(before, target)
-                    && NonNull::new(next_of(before, 0))
-                        .is_none_or(|after| !is_before(after, target))
-            }
-    }
-
-    /// Finds the place of `target` on all levels of the list and of the node to come.
-    fn search(&mut self, target: Target<'_>) {
-        let (mut before, mut after) = (self.list.head, ptr::null_mut());
-        for level in (0..self.list.levels_for(target.key)).rev() {
-            // SAFETY: `before` is the head, or was found in this level or one above.
-            (before, after) = unsafe { find(before, after, level, target) };
-            self.before[level] = before;
-        }
-    }
-}
-
-impl SkipList {
-    /// The levels to search before `key` is inserted.
-    fn levels_for(&self, key: InternalKeyRef<'_>) -> usize {
-        self.height.load(Ordering::Relaxed).max(height_for(key))
-    }
-}
-
-/// [`Inserter::search`], step by step.
-struct Search<'k> {
-    target: Target<'k>,
-    /// Filled in from the highest level down.
-    before: [NodePtr; HEIGHT_MAX],
-    position: NodePtr,
-    /// A node known not to precede the target, or null.
-    bound: *mut NodeHeader,
-    levels: usize,
-}
-
-impl<'k> Search<'k> {
-    fn new(list: &SkipList, target: Target<'k>) -> Search<'k> {
-        Search {
-            target,
-            before: [list.head; HEIGHT_MAX],
-            position: list.head,
-            bound: ptr::null_mut(),
-            levels: list.levels_for(target.key),
-        }
-    }
-
-    /// Goes one node along or one level down, and prefetches the next node. False when the place is
-    /// found.
-    #[inline]
-    fn step(&mut self) -> bool {
-        let Some(level) = self.levels.checked_sub(1) else {
-            return false;
-        };
-        // SAFETY: `position` is the head, or was found in this level or one above.
-        let after = unsafe { next_of(self.position, level) };
-        match NonNull::new(after) {
-            // SAFETY: a node that is found in a level is linked in it.
-            Some(node) if after != self.bound && unsafe { is_before(node, self.target) } => {
-                self.position = node;
-            }
-            _ => {
-                self.bound = after;
-                self.before[level] = self.position;
-                self.levels = level;
-            }
-        }
-        let Some(level) = self.levels.checked_sub(1) else {
-            return false;
-        };
-        // SAFETY: as above.
-        prefetch(unsafe { next_of(self.position, level) });
-        true
     }
 }
 
@@ -414,7 +270,7 @@ impl InternalIterator for MemtableIter {
 /// The height of the node for `key`: geometric, from a hash of its sequence number, which no other
 /// entry has. It makes the same list from the same entries.
 #[inline]
-fn height_for(key: InternalKeyRef<'_>) -> usize {
+pub(super) fn height_for(key: InternalKeyRef<'_>) -> usize {
     // The finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
     let mut z = key.trailer ^ 0x9e37_79b9_7f4a_7c15;
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -429,7 +285,7 @@ fn height_for(key: InternalKeyRef<'_>) -> usize {
 /// # Safety
 /// `before` is linked in `level`, or is the head.
 #[inline]
-unsafe fn find(
+pub(super) unsafe fn find(
     mut before: NodePtr,
     bound: *mut NodeHeader,
     level: usize,
@@ -457,7 +313,7 @@ unsafe fn find(
 /// # Safety
 /// `node` is a linked node, not the head, of a list that is alive.
 #[inline]
-unsafe fn is_before(node: NodePtr, target: Target<'_>) -> bool {
+pub(super) unsafe fn is_before(node: NodePtr, target: Target<'_>) -> bool {
     // SAFETY: the caller's promise.
     let node_key = unsafe { key_of(node) };
     // The first eight bytes decide most comparisons, without a call.

@@ -25,7 +25,17 @@ fn scaled(count: u64) -> u64 {
 }
 
 fn new_memtable() -> MemtableWriter {
-    MemtableWriter::new(&ChunkPool::new(&MemoryBudget::new(1 << 30), 4096), 4096, usize::MAX)
+    new_memtable_that(false)
+}
+
+fn new_memtable_that(keeps_order: bool) -> MemtableWriter {
+    let chunks = ChunkPool::new(&MemoryBudget::new(1 << 30), 4096);
+    MemtableWriter::new(&chunks, 4096, usize::MAX, keeps_order)
+}
+
+/// Entries that have their place in key order.
+fn linked_count(memtable: &Memtable) -> usize {
+    memtable.list.linked_count.load(Ordering::Relaxed)
 }
 
 fn insert_one(writer: &mut MemtableWriter, key: InternalKeyRef<'_>, value: &[u8]) {
@@ -67,30 +77,50 @@ fn entry_at(iter: &MemtableIter) -> (ModelKey, (ValueKind, Vec<u8>)) {
     (model_key, (key.kind().unwrap(), iter.value().to_vec()))
 }
 
+/// Point reads at random numbers, and searches if `in_order`, find what the model has.
+fn check_reads(memtable: &Memtable, model: &Model, rng: &mut Rng, in_order: bool) {
+    let key = model.keys().nth(rng.below(model.len() as u64) as usize).unwrap().0.clone();
+    let key = if rng.one_in(4) { random_key(rng) } else { key };
+    let seq = rng.below(model.len() as u64 + 2);
+    let at_or_after = model.range((key.clone(), std::cmp::Reverse(seq))..).next();
+    let visible = at_or_after.filter(|((found, _), _)| *found == key);
+    let expected =
+        visible.map(|((_, seq), (kind, value))| (SeqNum(seq.0), *kind, value.as_slice()));
+    assert_eq!(memtable.get(&key, key_hash(&key), SeqNum(seq)), expected);
+    if in_order {
+        let mut iter = memtable.iter();
+        iter.seek(InternalKeyRef::seek(&key, SeqNum(seq))).unwrap();
+        let found = iter.valid().then(|| entry_at(&iter));
+        assert_eq!(found, at_or_after.map(|(key, value)| (key.clone(), value.clone())));
+    }
+}
+
 #[test]
 fn a_memtable_agrees_with_a_sorted_map() {
     let seed = test_seed();
+    println!("seed {seed}");
     let mut rng = Rng::new(seed);
     for _ in 0..scaled(100) {
-        let mut writer = new_memtable();
+        let mut writer = new_memtable_that(rng.one_in(3));
         let memtable = Arc::clone(writer.memtable());
+        let is_read_early = rng.one_in(2);
+        let shared_bytes = rng.below(20) as usize;
+        let shared = if rng.one_in(2) { vec![b'k'; shared_bytes] } else { Vec::new() };
         let mut model = Model::new();
-        let count = 1 + rng.below(scaled(600).max(20));
+        let count = 1 + rng.below(scaled(1_500).max(20));
         let mut group = Vec::new();
         for seq in 1..=count {
-            let (key, kind) = (random_key(&mut rng), random_kind(&mut rng));
+            let (key, kind) =
+                ([shared.clone(), random_key(&mut rng)].concat(), random_kind(&mut rng));
             let value_bytes = if rng.one_in(50) { 3000 } else { rng.below(20) as usize };
             let value = rng.bytes(value_bytes);
-            group.push((key.clone(), seq, kind, value.clone()));
-            model.insert((key, std::cmp::Reverse(seq)), (kind, value));
+            group.push((key, seq, kind, value));
             // Groups of one and of many, in order and not.
             if seq < count && !rng.one_in(12) {
                 continue;
             }
             if rng.one_in(4) {
-                group.sort_by_key(|(key, seq, ..): &(Vec<u8>, u64, _, _)| {
-                    (key.clone(), std::cmp::Reverse(*seq))
-                });
+                group.sort_by_key(|(key, seq, ..): &(Vec<u8>, u64, _, _)| (key.clone(), *seq));
             }
             let mut ops = group.iter().map(|(key, seq, kind, value)| {
                 (InternalKeyRef::new(key, SeqNum(*seq), *kind), value.as_slice())
@@ -100,34 +130,104 @@ fn a_memtable_agrees_with_a_sorted_map() {
             } else {
                 writer.insert(&mut ops);
             }
-            group.clear();
+            for (key, seq, kind, value) in group.drain(..) {
+                model.insert((key, std::cmp::Reverse(seq)), (kind, value));
+            }
+            let in_order = is_read_early && rng.one_in(8);
+            check_reads(&memtable, &model, &mut rng, in_order);
         }
         let expected: Vec<_> = model.clone().into_iter().collect();
-        assert_eq!(entries(&memtable), expected, "seed {seed}");
+        assert_eq!(entries(&memtable), expected);
         assert_eq!(memtable.entry_count(), count);
         assert_eq!(memtable.seq_range(), Some((SeqNum(1), SeqNum(count))));
         let data_bytes: usize =
             model.iter().map(|((key, _), (_, value))| key.len() + value.len()).sum();
         assert_eq!(memtable.data_bytes(), data_bytes as u64);
         for _ in 0..scaled(300) {
-            let (key, seq) = (random_key(&mut rng), rng.below(count + 2));
-            let from = (key.clone(), std::cmp::Reverse(seq));
-            let at_or_after = model.range(from..).next();
-            let visible = at_or_after.filter(|((found, _), _)| *found == key);
-            let expected =
-                visible.map(|((_, seq), (kind, value))| (SeqNum(seq.0), *kind, value.as_slice()));
-            assert_eq!(memtable.get(&key, key_hash(&key), SeqNum(seq)), expected, "seed {seed}");
-
-            let mut iter = memtable.iter();
-            iter.seek(InternalKeyRef::seek(&key, SeqNum(seq))).unwrap();
-            let found = iter.valid().then(|| entry_at(&iter));
-            assert_eq!(
-                found,
-                at_or_after.map(|(key, value)| (key.clone(), value.clone())),
-                "seed {seed}"
-            );
+            check_reads(&memtable, &model, &mut rng, true);
         }
     }
+}
+
+#[test]
+fn entries_wait_for_a_read_in_key_order_which_the_writer_expects_from_then_on() {
+    // All keys have room in the index.
+    let chunks = ChunkPool::new(&MemoryBudget::new(1 << 30), 4096);
+    let mut writer = MemtableWriter::new(&chunks, 1 << 20, usize::MAX, false);
+    let memtable = Arc::clone(writer.memtable());
+    let insert = |writer: &mut MemtableWriter, seq: u64| {
+        // Scattered keys, each written twice.
+        let key = (seq / 2).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+        let key_ref = InternalKeyRef::new(&key, SeqNum(seq), ValueKind::Put);
+        insert_one(writer, key_ref, &seq.to_le_bytes());
+        let found = writer.memtable().get(&key, key_hash(&key), SeqNum(seq));
+        assert_eq!(found.map(|(found, ..)| found), Some(SeqNum(seq)));
+        let before = writer.memtable().get(&key, key_hash(&key), SeqNum(seq - 1));
+        assert_eq!(before.map(|(found, ..)| found), (seq % 2 == 1).then(|| SeqNum(seq - 1)));
+    };
+    let count = 2 * scaled(1_000);
+    // Number 0 is no write's.
+    (2..count).for_each(|seq| insert(&mut writer, seq));
+    assert_eq!(linked_count(&memtable), 0, "point reads need no order");
+    assert!(!memtable.is_read_in_order());
+
+    assert_eq!(entries(&memtable).len() as u64, count - 2);
+    assert_eq!(linked_count(&memtable) as u64, count - 2);
+    assert!(memtable.is_read_in_order());
+    (count..2 * count).for_each(|seq| insert(&mut writer, seq));
+    assert_eq!(linked_count(&memtable) as u64, 2 * count - 2, "the next range has nothing to sort");
+}
+
+#[test]
+fn sorting_gives_way() {
+    let mut writer = new_memtable();
+    let mut rng = Rng::new(test_seed());
+    let count = scaled(20_000);
+    for seq in 1..=count {
+        let key = rng.below(u64::MAX).to_be_bytes();
+        insert_one(&mut writer, InternalKeyRef::new(&key, SeqNum(seq), ValueKind::Put), b"");
+    }
+    let mut step_count = 0;
+    writer.memtable().put_in_order(&mut || step_count += 1);
+    // At least when nodes are collected, looked at, compared once, and linked.
+    assert!(step_count > 3 * (count / 2048) + count / 32_768, "{step_count} steps");
+    let found = entries(writer.memtable());
+    assert!(found.len() as u64 == count && found.is_sorted_by(|a, b| a.0 < b.0));
+}
+
+/// Several readers need the order of what the writer has piled up, and of what it adds meanwhile.
+#[test]
+fn readers_that_need_the_order_at_the_same_time_help_each_other() {
+    let seed = test_seed();
+    println!("seed {seed}");
+    let count = scaled(40_000).max(2_000);
+    let mut rng = Rng::new(seed);
+    let mut writer = new_memtable();
+    let memtable = Arc::clone(writer.memtable());
+    let mut insert = |writer: &mut MemtableWriter, seq: u64| {
+        let key = rng.below(count).to_be_bytes();
+        insert_one(writer, InternalKeyRef::new(&key, SeqNum(seq), ValueKind::Put), b"");
+    };
+    (1..=count).for_each(|seq| insert(&mut writer, seq));
+    let inserted = AtomicU64::new(count);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for _ in 0..5 {
+                    let inserted = inserted.load(Ordering::Acquire);
+                    let found = entries(&memtable);
+                    assert!(found.is_sorted_by(|a, b| a.0 < b.0));
+                    let seen = found.iter().filter(|((_, seq), _)| seq.0 <= inserted).count();
+                    assert_eq!(seen as u64, inserted);
+                }
+            });
+        }
+        for seq in count + 1..=2 * count {
+            insert(&mut writer, seq);
+            inserted.store(seq, Ordering::Release);
+        }
+    });
+    assert_eq!(entries(&memtable).len() as u64, 2 * count);
 }
 
 #[test]
@@ -149,9 +249,8 @@ fn an_empty_memtable_has_no_entries() {
 fn every_version_of_a_key_is_found_at_its_sequence_number() {
     let mut writer = new_memtable();
     let count = scaled(5_000);
-    // Odd numbers in random order.
-    for index in (0..count).step_by(2).chain((0..count).rev().filter(|index| index % 2 == 1)) {
-        let seq = 2 * index + 1;
+    // Odd numbers.
+    for seq in (0..count).map(|index| 2 * index + 1) {
         let key = InternalKeyRef::new(b"key", SeqNum(seq), ValueKind::Put);
         insert_one(&mut writer, key, &seq.to_le_bytes());
     }
@@ -174,7 +273,8 @@ fn every_version_of_a_key_is_found_at_its_sequence_number() {
 fn memory_is_counted_while_it_is_held() {
     let memory = MemoryBudget::new(1 << 30);
     let used = || memory.used_bytes(Consumer::Memtables);
-    let mut writer = MemtableWriter::new(&ChunkPool::new(&memory, 1 << 20), 1 << 20, usize::MAX);
+    let mut writer =
+        MemtableWriter::new(&ChunkPool::new(&memory, 1 << 20), 1 << 20, usize::MAX, false);
     let memtable = Arc::clone(writer.memtable());
     // A slot of eight bytes for each 32, and a first chunk of a sixteenth.
     let expected = (256 << 10) + (64 << 10);
@@ -219,7 +319,7 @@ fn memory_is_counted_while_it_is_held() {
 fn the_memory_of_a_long_value_is_reused_unless_a_reader_has_it() {
     let pool = ChunkPool::new(&MemoryBudget::new(1 << 30), 1 << 20);
     let memtable_with = |byte: u8| {
-        let mut writer = MemtableWriter::new(&pool, 1 << 20, usize::MAX);
+        let mut writer = MemtableWriter::new(&pool, 1 << 20, usize::MAX, false);
         let key = InternalKeyRef::new(b"long", SeqNum(1), ValueKind::Put);
         insert_one(&mut writer, key, &vec![byte; 100_000]);
         let memtable = Arc::clone(writer.memtable());
@@ -234,7 +334,7 @@ fn the_memory_of_a_long_value_is_reused_unless_a_reader_has_it() {
     drop(memtable_with(2));
     assert_eq!(pool.stats().spare_bytes, 0, "a reader pinned it to the end");
     let unread = |byte| {
-        let mut writer = MemtableWriter::new(&pool, 1 << 20, usize::MAX);
+        let mut writer = MemtableWriter::new(&pool, 1 << 20, usize::MAX, false);
         let key = InternalKeyRef::new(b"long", SeqNum(1), ValueKind::Put);
         insert_one(&mut writer, key, &vec![byte; 100_000]);
     };
@@ -279,7 +379,7 @@ fn concurrent_readers_see_whole_entries_in_order() {
                     }
                     for _ in 0..100 {
                         let key = key_of(&mut rng);
-                        // An entry is linked before it is indexed: it may be found by a cursor
+                        // An entry is pushed before it is indexed: it may be found by a cursor
                         // alone until its insert returns.
                         let newest = found
                             .iter()

@@ -294,8 +294,12 @@ impl Repair<'_> {
         first_seq: Option<SeqNum>,
         always: bool,
     ) -> Result<bool> {
-        let mut memtable =
-            MemtableWriter::new(&ChunkPool::new(&self.context.memory, 0), 1 << 20, usize::MAX);
+        let mut memtable = MemtableWriter::new(
+            &ChunkPool::new(&self.context.memory, 0),
+            1 << 20,
+            usize::MAX,
+            false,
+        );
         let salvaged =
             wal::salvage(&*self.env.fs, self.dir, nums, known, first_seq, &mut |_, record| {
                 record.replay(|seq, op| {

@@ -115,7 +115,8 @@ impl Views {
 }
 
 /// An empty memtable of the size at which it will be sealed. Its index is for entries as those of
-/// `before`, the memtable before it. If more come, reads of some of them search.
+/// `before`, the memtable before it. If more come, reads of some of them search. Its writer keeps
+/// the entries in order if ranges have read `before`.
 pub(crate) fn new_memtable(
     chunks: &Arc<ChunkPool>,
     options: &Options,
@@ -123,10 +124,12 @@ pub(crate) fn new_memtable(
 ) -> MemtableWriter {
     let expected = before.and_then(|before| before.entries_in(options.memtable_bytes));
     let entries_max = options.memtable_entries_max.min(expected.unwrap_or(u64::MAX));
+    let keeps_order = before.is_some_and(Memtable::is_read_in_order);
     MemtableWriter::new(
         chunks,
         usize::try_from(options.memtable_bytes).unwrap_or(usize::MAX),
         usize::try_from(entries_max).unwrap_or(usize::MAX),
+        keeps_order,
     )
 }
 

@@ -2,9 +2,8 @@ use super::*;
 
 /// An index over "nodes" that are their own addresses: key = address / 1000, age = address % 1000.
 fn publish(index: &HashIndex, hash: u64, address: u64) {
-    index.publish(hash, address, |other| {
-        (other / 1000 == address / 1000).then_some(other < address)
-    });
+    let place = index.place(hash, |other| other / 1000 == address / 1000);
+    index.publish(&place, hash, address);
 }
 
 fn find(index: &HashIndex, hash: u64, key: u64) -> Option<u64> {
@@ -16,12 +15,13 @@ fn find(index: &HashIndex, hash: u64, key: u64) -> Option<u64> {
 }
 
 #[test]
-fn the_newest_node_of_a_key_is_found_in_any_order_of_publishing() {
+fn the_newest_node_of_a_key_is_found() {
     let index = HashIndex::new(64);
-    for address in [7_001, 7_005, 7_003] {
+    for address in [7_001, 7_003, 7_005] {
         publish(&index, 5, address);
     }
     assert_eq!(find(&index, 5, 7), Some(7_005));
+    assert_eq!(index.place(5, |other| other / 1000 == 7).newest, Some(7_005));
     assert_eq!(find(&index, 6, 7), None);
 }
 
