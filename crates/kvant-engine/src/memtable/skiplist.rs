@@ -255,6 +255,11 @@ impl InternalIterator for MemtableIter {
     fn next(&mut self) -> Result<()> {
         // SAFETY: the node is linked in level 0 of `list`.
         self.node = NonNull::new(unsafe { next_of(self.node().node, 0) });
+        if let Some(node) = self.node {
+            // While the caller has this entry, the next one comes from memory.
+            // SAFETY: as above.
+            prefetch(unsafe { next_of(node, 0) });
+        }
         Ok(())
     }
 

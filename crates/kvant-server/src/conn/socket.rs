@@ -26,6 +26,7 @@ use kvant_base::tag::{self, Stage};
 use reader_watch::ReaderWatch;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -33,7 +34,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncWrite, Interest};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
@@ -117,19 +118,42 @@ impl Socket {
         }
         let _tag = tag::stage(Stage::Parse);
         let mut read_buffer = self.cx.buffers.read.borrow_mut();
-        let mut buffer = ReadBuf::new(read_buffer.room(bytes_max));
-        let Poll::Ready(received) = Pin::new(&mut self.stream).poll_read(&mut cx, &mut buffer)
-        else {
+        let Poll::Ready(received) = self.poll_recv(&mut cx, read_buffer.room(bytes_max)) else {
             self.arrival.forget();
             self.arrival.set_priority(self.state.has_priority.get());
             return Poll::Pending;
         };
-        received?;
-        let received_bytes = buffer.filled().len();
+        let received_bytes = received?;
         self.eof = received_bytes == 0;
         self.cx.meter.counters.received_bytes.add(received_bytes as u64);
         self.state.add_received(received_bytes as u64, self.arrival.take_ns());
         Poll::Ready(Ok(received_bytes))
+    }
+
+    /// Receives into `room`. By the system call itself: a thread among others pays in libc for
+    /// being cancelled, which never happens here.
+    fn poll_recv(&self, cx: &mut Context<'_>, room: &mut [u8]) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.stream.poll_read_ready(cx))?;
+            let mut received_bytes = None;
+            let outcome = self.stream.try_io(Interest::READABLE, || {
+                let n = recv(&self.stream, &mut *room, RecvFlags::empty())?.0;
+                received_bytes = Some(n);
+                // As in tokio, a short read has emptied the socket: it is not ready any more.
+                if (1..room.len()).contains(&n) {
+                    return Err(io::ErrorKind::WouldBlock.into());
+                }
+                Ok(())
+            });
+            match (received_bytes, outcome) {
+                (Some(n), _) => return Poll::Ready(Ok(n)),
+                (None, Err(error)) => match error.kind() {
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => {}
+                    _ => return Poll::Ready(Err(error)),
+                },
+                (None, Ok(())) => unreachable!("a receive that succeeds has a length"),
+            }
+        }
     }
 
     /// Passes the bytes that were received last on to hyper.
@@ -153,13 +177,13 @@ impl Socket {
     pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut rest = bytes;
         if self.backlog.is_empty() {
-            match self.stream.try_write(bytes) {
+            match send(&self.stream, bytes, SendFlags::NOSIGNAL) {
                 Ok(sent_bytes) => {
                     self.note_sent(sent_bytes);
                     rest = &bytes[sent_bytes..];
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
             }
         }
         self.backlog.extend_from_slice(rest);
