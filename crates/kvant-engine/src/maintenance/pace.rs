@@ -9,16 +9,12 @@
 
 use crate::commit::admission::Admission;
 use crate::context::Context;
-use crate::memtable::Memtable;
 use crate::stats::StallReason;
 
 /// Work of a step, in bytes of entries: 0.05 to 0.15 ms with LZ4.
 const STEP_BYTES: usize = 16 << 10;
 /// What an entry costs beside its bytes, in bytes.
 const ENTRY_BYTES: usize = 64;
-/// What it costs to put an entry of a memtable in order, in bytes: a third of the time of a flush
-/// of small records.
-const ORDER_BYTES: u64 = 64;
 
 /// A job that writers may wait for.
 #[derive(Clone, Copy)]
@@ -70,23 +66,20 @@ impl<'a> Pace<'a> {
         pace
     }
 
-    /// Puts the entries of a memtable in order, the first part of its flush. Returns the share of
-    /// the other parts.
-    pub(super) fn put_in_order(&mut self, memtable: &Memtable) -> f64 {
-        let (data_bytes, order_bytes) =
-            (memtable.data_bytes(), memtable.unordered_count() * ORDER_BYTES);
-        let all_bytes = data_bytes + self.entry_count * ENTRY_BYTES as u64 + order_bytes;
-        self.head_share = order_bytes as f64 / all_bytes.max(1) as f64;
-        let step_share = 1.0 / memtable.order_step_count().max(1) as f64;
-        memtable.put_in_order(&mut || {
-            let left = 1.0 - self.head_done;
-            self.head_done += step_share.min(left);
-            let step_bytes = data_bytes as f64 * self.head_share * step_share.min(left);
-            self.admission.gate.earn(self.work.ends(), step_bytes as u64);
-            self.end_step();
-        });
-        self.head_done = 1.0;
-        1.0 - self.head_share
+    /// A part of the job that comes before the first entry passes, and costs as much as work on
+    /// `head_bytes`, beside entries of `data_bytes`. Returns its share of the job.
+    pub(super) fn begin_head(&mut self, head_bytes: u64, data_bytes: u64) -> f64 {
+        let all_bytes = head_bytes + data_bytes + self.entry_count * ENTRY_BYTES as u64;
+        self.head_share = head_bytes as f64 / all_bytes.max(1) as f64;
+        self.head_share
+    }
+
+    /// Ends a step of that part, `step_share` of it. Returns how much of it was not done yet.
+    pub(super) fn pass_head(&mut self, step_share: f64) -> f64 {
+        let step_share = step_share.min(1.0 - self.head_done);
+        self.head_done += step_share;
+        self.end_step();
+        step_share
     }
 
     /// Counts an entry of `bytes`, and gives way at the end of a step.

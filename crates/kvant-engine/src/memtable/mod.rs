@@ -1,13 +1,14 @@
 //! The memtable: recent writes in key order, in memory, until they are flushed to a table.
 //!
-//! A skip list in an arena with one writer, and a hash index. No entry is ever moved or removed, and
-//! all memory is freed at once. Entries are put in key order when that order is read: by a flush or
-//! a range. Point reads do not need it.
+//! Entries in an arena, with a hash index and a skip list. None is ever moved or removed, and all
+//! memory is freed at once. Entries are put in key order when that order is read, by a flush or a
+//! range. Point reads do not need it.
 //!
 //! - [`arena`]: memory that is allocated piece by piece and freed as a whole, in [`chunks`] that
 //!   memtables share;
 //! - [`node`]: the layout of an entry in that memory; [`index`]: the way to a key without a search;
-//! - [`inserter`]: makes the entries; [`order`]: sorts and links them; [`skiplist`]: finds them.
+//! - [`skiplist`]: the key order; [`order`]: puts entries there on demand;
+//! - [`inserter`]: makes entries; [`entries`]: finds them.
 //!
 //! Invariants:
 //! 1. an internal key is inserted at most once, and of one user key the oldest version first;
@@ -21,8 +22,9 @@
 #[expect(unsafe_code, reason = "hands out uninitialised memory")]
 mod arena;
 mod chunks;
+#[expect(unsafe_code, reason = "gives nodes a lifetime")]
+mod entries;
 mod index;
-#[expect(unsafe_code, reason = "pushes nodes onto a stack of pointers")]
 mod inserter;
 #[expect(unsafe_code, reason = "an entry has a variable size")]
 mod node;
@@ -32,13 +34,13 @@ mod order;
 mod skiplist;
 
 pub(crate) use chunks::ChunkPool;
-pub(crate) use skiplist::MemtableIter;
+pub(crate) use entries::MemtableIter;
 
 use crate::format::{InternalKeyRef, SeqNum, ValueKind};
 use bytes::Bytes;
+use entries::Entries;
 use inserter::{BATCH_LEN_MAX, Inserter};
 use kvant_base::limits::VALUE_BYTES_COPIED_MAX;
-use skiplist::SkipList;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -51,7 +53,7 @@ const TOLD_PARTS_MIN: u64 = 4;
 
 /// Recent writes in key order.
 pub(crate) struct Memtable {
-    list: Arc<SkipList>,
+    entries: Arc<Entries>,
     // Only the writer changes these.
     entry_count: AtomicU64,
     data_bytes: AtomicU64,
@@ -63,7 +65,7 @@ impl Memtable {
     /// Fetches what [`Memtable::get`] reads first.
     #[inline]
     pub(crate) fn prefetch(&self, hash: u64) {
-        self.list.prefetch(hash);
+        self.entries.prefetch(hash);
     }
 
     /// The newest version of `user_key` that is visible at `visible_at`, a tombstone included: its
@@ -75,7 +77,7 @@ impl Memtable {
         hash: u64,
         visible_at: SeqNum,
     ) -> Option<(SeqNum, ValueKind, &[u8])> {
-        let node = self.list.get(user_key, hash, visible_at)?;
+        let node = self.entries.get(user_key, hash, visible_at)?;
         let key = node.key();
         let kind = key.kind().expect("only keys of a known kind are inserted");
         Some((key.seq(), kind, node.value()))
@@ -85,40 +87,41 @@ impl Memtable {
     /// beyond the end of the memtable.
     #[inline]
     pub(crate) fn value_bytes(&self, value: &[u8]) -> Bytes {
-        let pinned = (value.len() > VALUE_BYTES_COPIED_MAX).then(|| self.list.pin(value)).flatten();
+        let pinned =
+            (value.len() > VALUE_BYTES_COPIED_MAX).then(|| self.entries.pin(value)).flatten();
         pinned.unwrap_or_else(|| Bytes::copy_from_slice(value))
     }
 
     /// An iterator over all entries. It keeps the memory alive, and may or may not see what is
     /// inserted after its creation.
     pub(crate) fn iter(&self) -> MemtableIter {
-        MemtableIter::new(Arc::clone(&self.list))
+        MemtableIter::new(Arc::clone(&self.entries))
     }
 
     /// Whether a range has read it, or a flush.
     pub(crate) fn is_read_in_order(&self) -> bool {
-        self.list.is_read_in_order()
+        self.entries.is_read_in_order()
     }
 
     /// Entries that wait for a place in key order.
     pub(crate) fn unordered_count(&self) -> u64 {
-        self.list.unordered_count() as u64
+        self.entries.order.unordered_count() as u64
     }
 
     /// About how many steps [`Memtable::put_in_order`] takes.
     pub(crate) fn order_step_count(&self) -> usize {
-        self.list.order_step_count()
+        self.entries.order.step_count()
     }
 
     /// Puts the entries in key order, ahead of an iterator. `give_way` is called after each step,
     /// about every 0.1 ms.
     pub(crate) fn put_in_order(&self, give_way: &mut dyn FnMut()) {
-        self.list.put_in_order(give_way);
+        self.entries.order.put_in_order(give_way);
     }
 
     /// Memory allocated, unused parts of chunks included.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        self.list.memory_bytes()
+        self.entries.memory_bytes()
     }
 
     pub(crate) fn entry_count(&self) -> u64 {
@@ -126,7 +129,7 @@ impl Memtable {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.list.is_empty()
+        self.entries.order.is_empty()
     }
 
     /// About how many entries fit into a memtable of `bytes` if they are as those of this one.
@@ -167,7 +170,7 @@ impl MemtableWriter {
     ) -> MemtableWriter {
         let inserter = Inserter::new(chunks, target_bytes, entries_max, keeps_order);
         let memtable = Arc::new(Memtable {
-            list: Arc::clone(inserter.list()),
+            entries: Arc::clone(inserter.entries()),
             entry_count: AtomicU64::new(0),
             data_bytes: AtomicU64::new(0),
             seq_min: AtomicU64::new(u64::MAX),
@@ -180,8 +183,8 @@ impl MemtableWriter {
         &self.memtable
     }
 
-    /// Inserts entries, of one user key the oldest first. The same internal key must not be inserted
-    /// twice.
+    /// Inserts entries, of one user key the oldest first. The same internal key must not be
+    /// inserted twice.
     pub(crate) fn insert<'a>(
         &mut self,
         mut entries: impl Iterator<Item = (InternalKeyRef<'a>, &'a [u8])>,

@@ -1,33 +1,36 @@
 //! Puts the entries of a memtable in key order.
 //!
-//! To sort all entries of a memtable at once costs a fraction of as many searches in a growing list
-//! (`docs/decisions/0036-memtables-are-sorted-on-demand.md`). So entries wait on the stack of the
-//! list until they are needed in key order: in most memtables until the flush. From the first range
-//! on, the writer links what it inserts, so that no range has much to sort.
+//! To sort all entries of a memtable at once costs a tenth of as many searches in a growing list
+//! (`docs/decisions/0036-memtables-are-put-in-order-on-demand.md`). So entries wait on a stack
+//! until they are needed in key order: in most memtables until the flush. From the first range on,
+//! the writer links what it inserts, so that no range has much to sort.
 //!
 //! We sort 16-byte handles, not nodes. Half of a handle is a part of the key: the eight bytes after
 //! the prefix that all keys have in common.
 //!
 //! Invariants:
-//! 1. nodes are linked in turns: those that were on the stack together, in key order. The list's
+//! 1. only the inserter pushes nodes. The lowest link of a node leads down the stack until the node
+//!    is linked;
+//! 2. nodes are linked in turns: those that were on the stack together, in key order.
 //!    `linked_count` grows when all of a turn are linked;
-//! 2. a node on the stack above `collected` is not linked. The others are, or are in
-//!    `sorted[next..]`;
-//! 3. `before` has the last linked node of each level that is not after the last one of `sorted`
-//!    that was linked;
-//! 4. the lock is held for [`NODES_PER_STEP`] nodes at a time, and not for a long sort: threads that need the order at the same time help each other.
+//! 3. a node on the stack above `collected` is not linked. The others are, or are in
+//!    `turn.sorted[next..]`;
+//! 4. `before` has, for each level, the last node that is not after the last one that was linked;
+//! 5. the lock is held for [`NODES_PER_STEP`] nodes at a time, and not for a long sort: threads
+//!    that need the order at the same time help each other.
 //!
-//! Threads: any.
+//! Threads: one inserts; any put in order.
 
 use super::chunks::ChunkPool;
 use super::node::{NodeHeader, NodePtr, key_of, link_of, next_of};
-use super::skiplist::{HEIGHT_MAX, SkipList, Target, find, height_for, is_before};
+use super::skiplist::{HEIGHT_MAX, Search, SkipList, Target, find, precedes};
 use crate::format::{InternalKeyRef, common_prefix_bytes, key_prefix};
 use crate::prefetch::prefetch;
 use kvant_base::Reservation;
+use kvant_base::lock::NamedMutex;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// Nodes that are collected or linked in a step of about 0.1 ms, while the lock is held.
 const NODES_PER_STEP: usize = 2048;
@@ -49,16 +52,30 @@ struct Handle {
     node: NodePtr,
 }
 
-/// The state of putting a list in order.
+/// The entries of a memtable in key order, and those that wait for their place.
 pub(super) struct Order {
+    pub(super) list: SkipList,
+    /// The top of the stack; null while there is no node.
+    newest: AtomicPtr<NodeHeader>,
+    /// Nodes whose insertion has returned.
+    inserted_count: AtomicUsize,
+    linked_count: AtomicUsize,
+    work: NamedMutex<Work>,
+    chunks: Arc<ChunkPool>,
+}
+
+/// What is done to put the nodes in order.
+struct Work {
     /// The newest node that has been collected from the stack; null at first.
     collected: *mut NodeHeader,
     turn: Turn,
     /// Those of `turn.sorted` before this one are linked.
     next: usize,
     before: [NodePtr; HEIGHT_MAX],
-    chunks: Arc<ChunkPool>,
 }
+
+// SAFETY: the nodes belong to the list that is in the same `Order`, and is `Send` and `Sync`.
+unsafe impl Send for Work {}
 
 /// Nodes that are put in order together.
 struct Turn {
@@ -74,10 +91,43 @@ struct Turn {
     reservation: Option<Reservation>,
 }
 
-// SAFETY: the nodes belong to the list that has the `Order`, and is `Send` and `Sync`.
-unsafe impl Send for Order {}
+impl Order {
+    /// An empty list. `head` has all levels.
+    pub(super) fn new(head: NodePtr, chunks: &Arc<ChunkPool>) -> Order {
+        let work = Work {
+            collected: ptr::null_mut(),
+            turn: Turn::new(ptr::null_mut(), Vec::new()),
+            next: 0,
+            before: [head; HEIGHT_MAX],
+        };
+        Order {
+            list: SkipList::new(head),
+            newest: AtomicPtr::new(ptr::null_mut()),
+            inserted_count: AtomicUsize::new(0),
+            linked_count: AtomicUsize::new(0),
+            work: NamedMutex::new("memtable_order", work),
+            chunks: Arc::clone(chunks),
+        }
+    }
 
-impl SkipList {
+    /// Pushes a node that nothing else knows yet. Only one thread may.
+    pub(super) fn push(&self, node: NodePtr) {
+        let below = self.newest.load(Ordering::Relaxed);
+        // SAFETY: every node has a lowest level.
+        unsafe { link_of(node, 0) }.store(below, Ordering::Relaxed);
+        self.newest.store(node.as_ptr(), Ordering::Release);
+    }
+
+    /// The insertion of `count` nodes returns. Only the thread that pushed them calls this.
+    pub(super) fn note_inserted(&self, count: usize) {
+        let inserted_count = self.inserted_count.load(Ordering::Relaxed) + count;
+        self.inserted_count.store(inserted_count, Ordering::Release);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.newest.load(Ordering::Acquire).is_null()
+    }
+
     /// About how many nodes are not linked.
     pub(super) fn unordered_count(&self) -> usize {
         let inserted_count = self.inserted_count.load(Ordering::Relaxed);
@@ -85,8 +135,8 @@ impl SkipList {
         inserted_count.saturating_sub(self.linked_count.load(Ordering::Relaxed))
     }
 
-    /// About how often [`SkipList::put_in_order`] gives way.
-    pub(super) fn order_step_count(&self) -> usize {
+    /// About how often [`Order::put_in_order`] gives way.
+    pub(super) fn step_count(&self) -> usize {
         let count = self.unordered_count();
         let compare_count = count * count.checked_ilog2().unwrap_or(0) as usize;
         // Nodes are collected, looked at for their prefixes, and linked.
@@ -98,19 +148,19 @@ impl SkipList {
     pub(super) fn put_in_order(&self, give_way: &mut dyn FnMut()) {
         let wanted_count = self.inserted_count.load(Ordering::Acquire);
         while self.linked_count.load(Ordering::Acquire) < wanted_count {
-            let order = self.order.lock();
-            let (is_idle, collected) = (order.is_idle(), order.collected);
-            drop(order);
+            let work = self.work.lock();
+            let (is_idle, collected) = (work.is_idle(), work.collected);
+            drop(work);
             if is_idle {
                 let Some(mut turn) = self.collect(collected, give_way) else { continue };
                 turn.sort(give_way);
-                let mut order = self.order.lock();
-                if order.collected != collected {
+                let mut work = self.work.lock();
+                if work.collected != collected {
                     continue;
                 }
-                order.begin(self, turn);
+                work.begin(&self.list, turn);
             }
-            self.order.lock().link_some(self);
+            self.link_some(&mut self.work.lock());
             give_way();
         }
     }
@@ -118,21 +168,22 @@ impl SkipList {
     /// Collects the nodes of the stack down to `collected`. `None` if another thread was faster.
     fn collect(&self, collected: *mut NodeHeader, give_way: &mut dyn FnMut()) -> Option<Turn> {
         let handles_max = self.unordered_count();
-        let mut turn = Turn::new(self, Vec::with_capacity(handles_max));
+        let top = self.newest.load(Ordering::Acquire);
+        let mut turn = Turn::new(top, Vec::with_capacity(handles_max));
+        if handles_max > SMALL_TURN_MAX {
+            let mut reservation = self.chunks.reserve();
+            reservation.resize((handles_max * size_of::<Handle>()) as u64);
+            turn.reservation = Some(reservation);
+        }
         loop {
-            let order = self.order.lock();
-            if order.collected != collected {
+            let work = self.work.lock();
+            if work.collected != collected {
                 return None;
-            }
-            if turn.reservation.is_none() && handles_max > SMALL_TURN_MAX {
-                let mut reservation = order.chunks.reserve();
-                reservation.resize((handles_max * size_of::<Handle>()) as u64);
-                turn.reservation = Some(reservation);
             }
             if turn.walk(collected, NODES_PER_STEP) {
                 return Some(turn);
             }
-            drop(order);
+            drop(work);
             give_way();
         }
     }
@@ -140,40 +191,45 @@ impl SkipList {
     /// Links the nodes of the last insertion, unless another thread is at work on the order, or
     /// more nodes wait: then the next read links them.
     pub(super) fn link_newest(&self) {
-        let Some(mut order) = self.order.try_lock() else { return };
-        if order.is_idle() && self.unordered_count() <= SMALL_TURN_MAX {
-            order.next = 0;
-            let mut turn = Turn::new(self, std::mem::take(&mut order.turn.sorted));
-            turn.walk(order.collected, usize::MAX);
+        let Some(mut work) = self.work.try_lock() else { return };
+        if work.is_idle() && self.unordered_count() <= SMALL_TURN_MAX {
+            let handles = std::mem::take(&mut work.turn.sorted);
+            let mut turn = Turn::new(self.newest.load(Ordering::Acquire), handles);
+            turn.walk(work.collected, usize::MAX);
             turn.sort(&mut || {});
-            order.begin(self, turn);
-            order.link_some(self);
+            work.begin(&self.list, turn);
+            self.link_some(&mut work);
         }
     }
 
-    /// The levels to search before `key` is linked.
-    fn levels_for(&self, key: InternalKeyRef<'_>) -> usize {
-        self.height.load(Ordering::Relaxed).max(height_for(key))
+    /// Links the next nodes of the current turn.
+    fn link_some(&self, work: &mut Work) {
+        let end = work.turn.sorted.len().min(work.next + NODES_PER_STEP);
+        let linked_count = self.linked_count.load(Ordering::Relaxed);
+        let is_sparse = work.turn.sorted.len() < linked_count / SPARSE_RATIO;
+        while work.next < end {
+            let handle = work.turn.sorted[work.next];
+            let target = handle.target();
+            let last = work.before[0];
+            // Most nodes come directly after the one before, in a list that was empty; so do
+            // ascending keys.
+            if last != self.list.head && !precedes(last, 0, target) {
+                work.link(&self.list, handle);
+            } else if is_sparse {
+                work.search_and_link(&self.list, end);
+            } else {
+                self.list.advance(&mut work.before, target);
+                work.link(&self.list, handle);
+            }
+        }
+        if work.is_idle() {
+            self.linked_count.store(linked_count + work.turn.sorted.len(), Ordering::Release);
+            work.end_turn();
+        }
     }
 }
 
-impl Order {
-    pub(super) fn new(head: NodePtr, chunks: &Arc<ChunkPool>) -> Order {
-        Order {
-            collected: ptr::null_mut(),
-            turn: Turn {
-                top: ptr::null_mut(),
-                next_down: ptr::null_mut(),
-                sorted: Vec::new(),
-                shared_bytes: 0,
-                reservation: None,
-            },
-            next: 0,
-            before: [head; HEIGHT_MAX],
-            chunks: Arc::clone(chunks),
-        }
-    }
-
+impl Work {
     /// Whether every collected node is linked.
     fn is_idle(&self) -> bool {
         self.next == self.turn.sorted.len()
@@ -181,7 +237,8 @@ impl Order {
 
     /// Begins to link a turn that was collected since the last one ended.
     fn begin(&mut self, list: &SkipList, turn: Turn) {
-        (self.collected, self.next, self.turn) = (turn.top, 0, turn);
+        debug_assert!(self.is_idle());
+        (self.collected, self.turn) = (turn.top, turn);
         let last = self.before[0];
         let Some(first) = self.turn.sorted.first() else { return };
         // SAFETY: a position other than the head is a linked node.
@@ -190,54 +247,13 @@ impl Order {
         }
     }
 
-    /// Links the next nodes in key order.
-    fn link_some(&mut self, list: &SkipList) {
-        let end = self.turn.sorted.len().min(self.next + NODES_PER_STEP);
-        let listed_count = list.linked_count.load(Ordering::Relaxed);
-        let is_sparse = self.turn.sorted.len() < listed_count / SPARSE_RATIO;
-        while self.next < end {
-            let handle = self.turn.sorted[self.next];
-            if self.is_next(list, handle) {
-                self.link(list, handle);
-            } else if is_sparse {
-                self.search_and_link(list, end);
-            } else {
-                self.advance(list, handle);
-                self.link(list, handle);
-            }
-        }
-        if self.is_idle() {
-            list.linked_count.store(listed_count + self.turn.sorted.len(), Ordering::Release);
-            if self.turn.reservation.take().is_some() {
-                (self.turn.sorted, self.next) = (Vec::new(), 0);
-            }
-        }
-    }
-
-    /// Whether a node belongs directly after the last linked one, as most do in a list that was
-    /// empty, and ascending keys do.
-    fn is_next(&self, list: &SkipList, handle: Handle) -> bool {
-        let (before, target) = (self.before[0], handle.target());
-        before != list.head && !precedes(before, 0, target)
-    }
-
-    /// Moves the positions on to the last nodes before `handle`. The search goes up as far as it
-    /// has to, and down again.
-    fn advance(&mut self, list: &SkipList, handle: Handle) {
-        let target = handle.target();
-        let levels = list.levels_for(target.key);
-        let moving = (0..levels).take_while(|&level| precedes(self.before[level], level, target));
-        let mut moved: Option<NodePtr> = None;
-        let mut after = ptr::null_mut();
-        for level in (0..moving.count()).rev() {
-            // A node that was found further up is after the position here.
-            let start = moved.unwrap_or(self.before[level]);
-            // SAFETY: `start` is the head, or was found in this level or one above.
-            let (found, next) = unsafe { find(start, after, level, target) };
-            if found != self.before[level] {
-                moved = Some(found);
-            }
-            (self.before[level], after) = (found, next);
+    /// Forgets the handles. The memory of a few is kept for the next turn.
+    fn end_turn(&mut self) {
+        self.next = 0;
+        if self.turn.reservation.take().is_some() {
+            self.turn.sorted = Vec::new();
+        } else {
+            self.turn.sorted.clear();
         }
     }
 
@@ -269,29 +285,12 @@ impl Order {
         }
     }
 
-    /// Links the next node after `before`, which is its place on all levels that it has.
+    /// Links the next node after `before`, which is its place.
     fn link(&mut self, list: &SkipList, handle: Handle) {
         if let Some(ahead) = self.turn.sorted.get(self.next + PREFETCH_DISTANCE) {
             prefetch(ahead.node.as_ptr());
         }
-        let (node, key) = (handle.node, handle.key());
-        let height = height_for(key);
-        for (level, before) in self.before[..height].iter_mut().enumerate() {
-            // SAFETY: `node` has `height` levels; `before` was found in this level, or is the head.
-            let (own_link, link) = unsafe { (link_of(node, level), link_of(*before, level)) };
-            let after = link.load(Ordering::Relaxed);
-            debug_assert!(
-                // SAFETY: a node that is found in a level is linked.
-                NonNull::new(after).is_none_or(|after| unsafe { key_of(after) } > key),
-                "{key:?} is inserted twice, or at the wrong place"
-            );
-            own_link.store(after, Ordering::Relaxed);
-            link.store(node.as_ptr(), Ordering::Release);
-            *before = node;
-        }
-        if height > list.height.load(Ordering::Relaxed) {
-            list.height.store(height, Ordering::Relaxed);
-        }
+        list.link(handle.node, &mut self.before);
         self.next += 1;
     }
 }
@@ -308,10 +307,8 @@ impl Handle {
 }
 
 impl Turn {
-    /// A turn of the nodes that are on the stack now, to be collected in `handles`.
-    fn new(list: &SkipList, mut handles: Vec<Handle>) -> Turn {
-        handles.clear();
-        let top = list.newest.load(Ordering::Acquire);
+    /// A turn of the nodes from `top` down, to be collected in `handles`, which are none yet.
+    fn new(top: *mut NodeHeader, handles: Vec<Handle>) -> Turn {
         Turn { top, next_down: top, sorted: handles, shared_bytes: 0, reservation: None }
     }
 
@@ -356,63 +353,5 @@ impl Turn {
             }
             a.prefix.cmp(&b.prefix).then_with(|| a.key().cmp(&b.key()))
         });
-    }
-}
-
-/// Whether the node after `before` in `level` precedes `target`.
-fn precedes(before: NodePtr, level: usize, target: Target<'_>) -> bool {
-    // SAFETY: the caller's `before` is the head, or was found in this level of a list that is
-    // alive; what follows it there is linked.
-    unsafe { NonNull::new(next_of(before, level)).is_some_and(|after| is_before(after, target)) }
-}
-
-/// The search for the place of a node on all levels, step by step.
-struct Search<'k> {
-    target: Target<'k>,
-    /// Filled in from the highest level down.
-    before: [NodePtr; HEIGHT_MAX],
-    position: NodePtr,
-    /// A node known not to precede the target, or null.
-    bound: *mut NodeHeader,
-    levels: usize,
-}
-
-impl<'k> Search<'k> {
-    fn new(list: &SkipList, target: Target<'k>) -> Search<'k> {
-        Search {
-            target,
-            before: [list.head; HEIGHT_MAX],
-            position: list.head,
-            bound: ptr::null_mut(),
-            levels: list.levels_for(target.key),
-        }
-    }
-
-    /// Goes one node along or one level down, and prefetches the next node. False when the place is
-    /// found.
-    #[inline]
-    fn step(&mut self) -> bool {
-        let Some(level) = self.levels.checked_sub(1) else {
-            return false;
-        };
-        // SAFETY: `position` is the head, or was found in this level or one above.
-        let after = unsafe { next_of(self.position, level) };
-        match NonNull::new(after) {
-            // SAFETY: a node that is found in a level is linked in it.
-            Some(node) if after != self.bound && unsafe { is_before(node, self.target) } => {
-                self.position = node;
-            }
-            _ => {
-                self.bound = after;
-                self.before[level] = self.position;
-                self.levels = level;
-            }
-        }
-        let Some(level) = self.levels.checked_sub(1) else {
-            return false;
-        };
-        // SAFETY: as above.
-        prefetch(unsafe { next_of(self.position, level) });
-        true
     }
 }

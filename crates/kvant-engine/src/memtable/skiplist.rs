@@ -1,48 +1,33 @@
-//! A skip list (Pugh, CACM 1990) without removal, which is put in order on demand.
-//!
-//! The writer pushes nodes onto a stack and into the index: that is all that writes and point reads
-//! need. Whoever reads in key order first has them sorted and linked ([`super::order`]).
+//! A skip list (Pugh, CACM 1990) without removal: the key order of a memtable.
 //!
 //! As in LevelDB's `skiplist.h`, a node is linked by one release store per level, so that readers
 //! need no lock.
 //!
 //! Invariants:
-//! 1. everything in a node but its links is written before the node is pushed, and never again;
+//! 1. everything in a node but its links is written before the node is published, and never again;
 //! 2. a node is linked from the lowest level up, by release stores: a reader that finds it
 //!    (acquire) sees all of it;
 //! 3. a node that is found in level `i` has a height above `i`, and is in all levels below `i`;
 //! 4. each level is sorted by internal key, and nodes are never unlinked;
-//! 5. nodes live in the arena, which lives as long as the list;
-//! 6. only the [`Inserter`](super::inserter::Inserter), of which a list has one, pushes nodes; only
-//!    the holder of `order` changes links and height. The lowest link of a node that is not linked
-//!    leads down the stack.
+//! 5. nodes live in the arena, which lives as long as the list.
+//!
+//! Threads: one at a time links ([`super::order`]); any search.
 
-use super::arena::Arena;
-use super::index::{HashIndex, Known};
-use super::node::{NodeHeader, NodePtr, key_of, next_of, older_of, value_of};
-use super::order::Order;
-use crate::cursor::InternalIterator;
-use crate::format::{InternalKeyRef, SeqNum, key_prefix};
+use super::node::{NodeHeader, NodePtr, key_of, link_of, next_of};
+use crate::format::{InternalKeyRef, key_prefix};
 use crate::prefetch::prefetch;
-use bytes::Bytes;
-use kvant_base::Result;
-use kvant_base::lock::NamedMutex;
-use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One node in two goes a level up, so that 20 levels suffice for 2^20 = 1 M entries, and for many
 /// times as many. (One in four would save 7 bytes per entry, but a search would follow half as many
 /// nodes more, each a cache miss.)
 pub(super) const HEIGHT_MAX: usize = 20;
-/// Versions of one key that a point read steps over before it searches in key order.
-const VERSIONS_WALKED_MAX: usize = 8;
 
 /// A key that is searched for, with the prefix that decides most comparisons.
 #[derive(Clone, Copy)]
 pub(super) struct Target<'a> {
-    pub(super) key: InternalKeyRef<'a>,
+    key: InternalKeyRef<'a>,
     prefix: u64,
 }
 
@@ -53,223 +38,143 @@ impl<'a> From<InternalKeyRef<'a>> for Target<'a> {
 }
 
 pub(super) struct SkipList {
-    arena: Arc<Arena>,
-    pub(super) index: HashIndex,
     /// Precedes every key; has all levels.
     pub(super) head: NodePtr,
     /// Levels in use. A reader that sees an older value starts lower and finds the same.
-    pub(super) height: AtomicUsize,
-    /// The top of the stack of nodes, from where the lowest links lead to the first one that is
-    /// linked. Null while there is no node.
-    pub(super) newest: AtomicPtr<NodeHeader>,
-    /// Nodes whose insertion has returned.
-    pub(super) inserted_count: AtomicUsize,
-    pub(super) linked_count: AtomicUsize,
-    pub(super) order: NamedMutex<Order>,
-    /// Set by the first read in key order.
-    is_read_in_order: AtomicBool,
+    height: AtomicUsize,
 }
 
 // SAFETY: the raw pointers lead into the arena, which is `Send` and `Sync`; nodes are shared under
-// invariants 1, 2 and 6.
+// invariants 1 and 2.
 unsafe impl Send for SkipList {}
 // SAFETY: as above.
 unsafe impl Sync for SkipList {}
 
-/// A node of a list that is borrowed for `'a`.
-#[derive(Clone, Copy)]
-pub(super) struct Node<'a> {
-    node: NodePtr,
-    list: PhantomData<&'a SkipList>,
-}
-
-impl<'a> Node<'a> {
-    pub(super) fn key(self) -> InternalKeyRef<'a> {
-        // SAFETY: a `Node` is made from published nodes of a list that outlives `'a`.
-        unsafe { key_of(self.node) }
-    }
-
-    pub(super) fn value(self) -> &'a [u8] {
-        // SAFETY: as above.
-        unsafe { value_of(self.node) }
-    }
-
-    pub(super) fn ptr(self) -> NodePtr {
-        self.node
-    }
-
-    /// The version of the key before this one.
-    fn older(self) -> Option<Node<'a>> {
-        // SAFETY: as above. The older node was published before this one was made.
-        let older = unsafe { older_of(self.node, height_for(self.key())) };
-        older.map(|node| Node { node, list: PhantomData })
-    }
-}
-
 impl SkipList {
-    /// An empty list.
-    pub(super) fn new(
-        arena: &Arc<Arena>,
-        index: HashIndex,
-        head: NodePtr,
-        order: Order,
-    ) -> SkipList {
-        SkipList {
-            arena: Arc::clone(arena),
-            index,
-            head,
-            height: AtomicUsize::new(1),
-            newest: AtomicPtr::new(ptr::null_mut()),
-            inserted_count: AtomicUsize::new(0),
-            linked_count: AtomicUsize::new(0),
-            order: NamedMutex::new("memtable_order", order),
-            is_read_in_order: AtomicBool::new(false),
-        }
+    pub(super) fn new(head: NodePtr) -> SkipList {
+        SkipList { head, height: AtomicUsize::new(1) }
     }
 
-    pub(super) fn memory_bytes(&self) -> u64 {
-        self.arena.memory_bytes()
-    }
-
-    /// A value of the list, which keeps its memory. `None` when it shares that with others.
-    pub(super) fn pin(&self, value: &[u8]) -> Option<Bytes> {
-        self.arena.pin(value)
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.newest.load(Ordering::Acquire).is_null()
-    }
-
-    pub(super) fn is_read_in_order(&self) -> bool {
-        self.is_read_in_order.load(Ordering::Relaxed)
-    }
-
-    /// Links all entries whose insertion has returned, for a read in key order.
-    fn order_for_read(&self) {
-        self.put_in_order(&mut || {});
-        if !self.is_read_in_order() {
-            self.is_read_in_order.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// The first entry in key order.
-    fn first(&self) -> Option<Node<'_>> {
-        self.order_for_read();
+    pub(super) fn first(&self) -> Option<NodePtr> {
         // SAFETY: the head has all levels.
-        self.node(unsafe { next_of(self.head, 0) })
+        NonNull::new(unsafe { next_of(self.head, 0) })
     }
 
-    /// The first entry at or after `target`.
-    pub(super) fn seek(&self, target: InternalKeyRef<'_>) -> Option<Node<'_>> {
-        self.order_for_read();
+    /// The first node at or after `target`.
+    pub(super) fn seek(&self, target: InternalKeyRef<'_>) -> Option<NodePtr> {
         let target = Target::from(target);
         let (mut before, mut after) = (self.head, ptr::null_mut());
         for level in (0..self.height.load(Ordering::Relaxed)).rev() {
             // SAFETY: `before` is the head, or was found in this level or one above.
             (before, after) = unsafe { find(before, after, level, target) };
         }
-        self.node(after)
+        NonNull::new(after)
     }
 
-    /// Fetches what [`SkipList::get`] reads first.
+    /// Moves the positions `before` on to the last nodes before `target`. The search goes up as far
+    /// as it has to, and down again. On entry they are the last nodes before some smaller key.
+    pub(super) fn advance(&self, before: &mut [NodePtr; HEIGHT_MAX], target: Target<'_>) {
+        let levels = self.levels_for(target.key);
+        let moving = (0..levels).take_while(|&level| precedes(before[level], level, target));
+        let mut moved: Option<NodePtr> = None;
+        let mut after = ptr::null_mut();
+        for level in (0..moving.count()).rev() {
+            // A node that was found further up is after the position here.
+            let start = moved.unwrap_or(before[level]);
+            // SAFETY: `start` is the head, or was found in this level or one above.
+            let (found, next) = unsafe { find(start, after, level, target) };
+            if found != before[level] {
+                moved = Some(found);
+            }
+            (before[level], after) = (found, next);
+        }
+    }
+
+    /// Links `node` after `before`, which is its place on all levels, and becomes that after it.
+    pub(super) fn link(&self, node: NodePtr, before: &mut [NodePtr; HEIGHT_MAX]) {
+        // SAFETY: the node was published, and is not linked yet.
+        let key = unsafe { key_of(node) };
+        let height = height_for(key);
+        for (level, before) in before[..height].iter_mut().enumerate() {
+            // SAFETY: `node` has `height` levels; `before` was found in this level, or is the head.
+            let (own_link, link) = unsafe { (link_of(node, level), link_of(*before, level)) };
+            let after = link.load(Ordering::Relaxed);
+            debug_assert!(
+                // SAFETY: a node that is found in a level is linked.
+                NonNull::new(after).is_none_or(|after| unsafe { key_of(after) } > key),
+                "{key:?} is inserted twice, or at the wrong place"
+            );
+            own_link.store(after, Ordering::Relaxed);
+            link.store(node.as_ptr(), Ordering::Release);
+            *before = node;
+        }
+        if height > self.height.load(Ordering::Relaxed) {
+            self.height.store(height, Ordering::Relaxed);
+        }
+    }
+
+    /// The levels to search before `key` is linked.
+    fn levels_for(&self, key: InternalKeyRef<'_>) -> usize {
+        self.height.load(Ordering::Relaxed).max(height_for(key))
+    }
+}
+
+/// The search for the place of a node on all levels, step by step.
+pub(super) struct Search<'k> {
+    pub(super) target: Target<'k>,
+    /// Filled in from the highest level down.
+    pub(super) before: [NodePtr; HEIGHT_MAX],
+    position: NodePtr,
+    /// A node known not to precede the target, or null.
+    bound: *mut NodeHeader,
+    levels: usize,
+}
+
+impl<'k> Search<'k> {
+    pub(super) fn new(list: &SkipList, target: Target<'k>) -> Search<'k> {
+        Search {
+            target,
+            before: [list.head; HEIGHT_MAX],
+            position: list.head,
+            bound: ptr::null_mut(),
+            levels: list.levels_for(target.key),
+        }
+    }
+
+    /// Goes one node along or one level down, and prefetches the next node. False when the place is
+    /// found.
     #[inline]
-    pub(super) fn prefetch(&self, hash: u64) {
-        prefetch(self.index.first_slot(hash));
-    }
-
-    /// The newest entry of `user_key` that is visible at `visible_at`. `hash` is the key's.
-    pub(super) fn get(&self, user_key: &[u8], hash: u64, visible_at: SeqNum) -> Option<Node<'_>> {
-        let newest = match self.index.find(hash, |address| self.has_key(address, user_key)) {
-            Known::Absent => return None,
-            Known::Node(address) => Some(self.node_at(address)),
-            Known::Nothing => None,
+    pub(super) fn step(&mut self) -> bool {
+        let Some(level) = self.levels.checked_sub(1) else {
+            return false;
         };
-        // Mostly the newest version is visible itself, or one of the next few is.
-        let target = InternalKeyRef::seek(user_key, visible_at);
-        let mut version = newest;
-        for _ in 0..VERSIONS_WALKED_MAX {
-            match version {
-                Some(node) if node.key() < target => version = node.older(),
-                Some(node) => return Some(node),
-                None if newest.is_some() => return None,
-                None => break,
+        // SAFETY: `position` is the head, or was found in this level or one above.
+        let after = unsafe { next_of(self.position, level) };
+        match NonNull::new(after) {
+            // SAFETY: a node that is found in a level is linked in it.
+            Some(node) if after != self.bound && unsafe { is_before(node, self.target) } => {
+                self.position = node;
+            }
+            _ => {
+                self.bound = after;
+                self.before[level] = self.position;
+                self.levels = level;
             }
         }
-        self.seek(target).filter(|found| found.key().user_key == user_key)
-    }
-
-    /// Whether the node at an address that the index has is of `user_key`.
-    #[inline]
-    pub(super) fn has_key(&self, address: u64, user_key: &[u8]) -> bool {
-        self.node_at(address).key().user_key == user_key
-    }
-
-    /// The node at an address that the index has.
-    #[inline]
-    pub(super) fn node_at(&self, address: u64) -> Node<'_> {
-        let node = NonNull::new(ptr::with_exposed_provenance_mut(address as usize))
-            .expect("the index holds addresses of nodes");
-        Node { node, list: PhantomData }
-    }
-
-    fn node(&self, node: *mut NodeHeader) -> Option<Node<'_>> {
-        Some(Node { node: NonNull::new(node)?, list: PhantomData })
+        let Some(level) = self.levels.checked_sub(1) else {
+            return false;
+        };
+        // SAFETY: as above.
+        prefetch(unsafe { next_of(self.position, level) });
+        true
     }
 }
 
-/// A cursor over a list that it keeps alive.
-pub(crate) struct MemtableIter {
-    list: Arc<SkipList>,
-    node: Option<NodePtr>,
-}
-
-// SAFETY: the node belongs to `list`, which is `Send` and `Sync` and is moved along.
-unsafe impl Send for MemtableIter {}
-
-impl MemtableIter {
-    /// A cursor without a position.
-    pub(super) fn new(list: Arc<SkipList>) -> MemtableIter {
-        MemtableIter { list, node: None }
-    }
-
-    fn node(&self) -> Node<'_> {
-        Node { node: self.node.expect("the cursor is valid"), list: PhantomData }
-    }
-}
-
-impl InternalIterator for MemtableIter {
-    fn valid(&self) -> bool {
-        self.node.is_some()
-    }
-
-    fn seek_to_first(&mut self) -> Result<()> {
-        self.node = self.list.first().map(|found| found.node);
-        Ok(())
-    }
-
-    fn seek(&mut self, target: InternalKeyRef<'_>) -> Result<()> {
-        self.node = self.list.seek(target).map(|found| found.node);
-        Ok(())
-    }
-
-    fn next(&mut self) -> Result<()> {
-        // SAFETY: the node is linked in level 0 of `list`.
-        self.node = NonNull::new(unsafe { next_of(self.node().node, 0) });
-        if let Some(node) = self.node {
-            // While the caller has this entry, the next one comes from memory.
-            // SAFETY: as above.
-            prefetch(unsafe { next_of(node, 0) });
-        }
-        Ok(())
-    }
-
-    fn key(&self) -> InternalKeyRef<'_> {
-        self.node().key()
-    }
-
-    fn value(&self) -> &[u8] {
-        self.node().value()
-    }
+/// Whether the node after `before` in `level` precedes `target`.
+pub(super) fn precedes(before: NodePtr, level: usize, target: Target<'_>) -> bool {
+    // SAFETY: the caller's `before` is the head, or was found in this level of a list that is
+    // alive; what follows it there is linked.
+    unsafe { NonNull::new(next_of(before, level)).is_some_and(|after| is_before(after, target)) }
 }
 
 /// The height of the node for `key`: geometric, from a hash of its sequence number, which no other
@@ -318,7 +223,7 @@ pub(super) unsafe fn find(
 /// # Safety
 /// `node` is a linked node, not the head, of a list that is alive.
 #[inline]
-pub(super) unsafe fn is_before(node: NodePtr, target: Target<'_>) -> bool {
+unsafe fn is_before(node: NodePtr, target: Target<'_>) -> bool {
     // SAFETY: the caller's promise.
     let node_key = unsafe { key_of(node) };
     // The first eight bytes decide most comparisons, without a call.

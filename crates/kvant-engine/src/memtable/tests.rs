@@ -33,11 +33,6 @@ fn new_memtable_that(keeps_order: bool) -> MemtableWriter {
     MemtableWriter::new(&chunks, 4096, usize::MAX, keeps_order)
 }
 
-/// Entries that have their place in key order.
-fn linked_count(memtable: &Memtable) -> usize {
-    memtable.list.linked_count.load(Ordering::Relaxed)
-}
-
 fn insert_one(writer: &mut MemtableWriter, key: InternalKeyRef<'_>, value: &[u8]) {
     writer.insert(std::iter::once((key, value)));
 }
@@ -168,14 +163,14 @@ fn entries_wait_for_a_read_in_key_order_which_the_writer_expects_from_then_on() 
     let count = 2 * scaled(1_000);
     // Number 0 is no write's.
     (2..count).for_each(|seq| insert(&mut writer, seq));
-    assert_eq!(linked_count(&memtable), 0, "point reads need no order");
+    assert_eq!(memtable.unordered_count(), count - 2, "point reads need no order");
     assert!(!memtable.is_read_in_order());
 
     assert_eq!(entries(&memtable).len() as u64, count - 2);
-    assert_eq!(linked_count(&memtable) as u64, count - 2);
+    assert_eq!(memtable.unordered_count(), 0);
     assert!(memtable.is_read_in_order());
     (count..2 * count).for_each(|seq| insert(&mut writer, seq));
-    assert_eq!(linked_count(&memtable) as u64, 2 * count - 2, "the next range has nothing to sort");
+    assert_eq!(memtable.unordered_count(), 0, "the next range has nothing to sort");
 }
 
 #[test]
