@@ -1,11 +1,11 @@
-//! `cargo xtask torture` and `cargo xtask soak`: randomized tests, in release mode, with more
-//! cycles than `cargo test` has time for and a seed that replays them.
+//! `cargo xtask torture` and `cargo xtask soak`: randomized tests, in release mode unless asked
+//! otherwise, with more cycles than `cargo test` has time for and a seed that replays them.
 //!
 //! The tests read the number of cycles and the seed from the environment.
 
 use crate::cluster;
 use crate::process::{self, Verdict, number};
-use clap::{ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 struct Torture {
@@ -82,6 +82,12 @@ pub(crate) fn command() -> Command {
                     .default_value(torture.default.to_string()),
             )
             .arg(number("seed", "Seed of the run [default: the time]"))
+            .arg(
+                Arg::new("dev")
+                    .long("dev")
+                    .action(ArgAction::SetTrue)
+                    .help("Use the build of `cargo test`, which checks more and is slower"),
+            )
     };
     command(&TORTURES[0])
         .args_conflicts_with_subcommands(true)
@@ -100,24 +106,31 @@ pub(crate) fn run(matches: &ArgMatches) -> Verdict {
     let torture = TORTURES.iter().find(|torture| torture.name == name);
     let torture = torture.expect("clap accepts only these names");
     let value = matches.get_one(torture.option).copied().unwrap_or(torture.default);
-    let seed = seed_of(matches);
+    let round = Round { torture, value, seed: seed_of(matches), is_dev: matches.get_flag("dev") };
     match torture.node_count {
-        0 => round(torture, value, seed),
-        count => with_cluster(count, torture, value, seed),
+        0 => round.run(),
+        count => with_cluster(count, &round),
     }
 }
 
+/// A run of the tests of a torture.
+struct Round {
+    torture: &'static Torture,
+    value: u64,
+    seed: u64,
+    /// Not in release mode.
+    is_dev: bool,
+}
+
 /// Runs a torture on a cluster of its own, in a network of its own: it breaks both.
-fn with_cluster(node_count: u8, torture: &Torture, value: u64, seed: u64) -> Verdict {
+fn with_cluster(node_count: u8, round: &Round) -> Verdict {
     if !cluster::is_isolated() {
-        for (package, _) in torture.tests {
-            let mut build = process::cargo();
-            build.args(["test", "--release", "--package", package, "--test", "it", "--no-run"]);
-            process::run(&mut build)?;
+        for (package, _) in round.torture.tests {
+            process::run(round.cargo_test(package).arg("--no-run"))?;
         }
         return cluster::isolated();
     }
-    cluster::with(node_count, false, || round(torture, value, seed))
+    cluster::with(node_count, false, || round.run())
 }
 
 pub(crate) fn soak(matches: &ArgMatches) -> Verdict {
@@ -125,7 +138,8 @@ pub(crate) fn soak(matches: &ArgMatches) -> Verdict {
     let start = Instant::now();
     let mut seed = seed_of(matches);
     while start.elapsed() < Duration::from_secs(60 * minutes) {
-        if !round(&TORTURES[0], SOAK_CYCLES, seed)? {
+        let round = Round { torture: &TORTURES[0], value: SOAK_CYCLES, seed, is_dev: false };
+        if !round.run()? {
             return Ok(false);
         }
         seed += 1;
@@ -133,30 +147,42 @@ pub(crate) fn soak(matches: &ArgMatches) -> Verdict {
     Ok(true)
 }
 
-/// Runs the tests of a torture, and prints how to repeat the run.
-fn round(torture: &Torture, value: u64, seed: u64) -> Verdict {
-    let Torture { name, tests, option, variable, node_count, .. } = torture;
-    let subcommand = if *name == "torture" { String::new() } else { format!(" {name}") };
-    let repeat = format!("cargo xtask torture{subcommand} --{option} {value} --seed {seed}");
-    for (package, module) in *tests {
+impl Round {
+    /// The tests of a package.
+    fn cargo_test(&self, package: &str) -> std::process::Command {
         let mut test = process::cargo();
-        test.args(["test", "--release", "--package", package, "--test", "it", module])
-            .args(["--", "--nocapture"])
-            .env(variable, value.to_string())
-            .env("KVANT_TEST_SEED", seed.to_string());
-        if *node_count > 0 {
-            let program = std::env::current_exe().map_err(process::about("this program"))?;
-            test.arg("--ignored");
-            test.env("KVANT_TEST_CLUSTER_DIR", cluster::dir()?).env("KVANT_XTASK", program);
-        }
-        println!("torture: {}", process::shown(&test));
-        if !test.status().map_err(process::about("cargo"))?.success() {
-            println!("torture: failed: {repeat}");
-            return Ok(false);
-        }
+        test.arg("test").args((!self.is_dev).then_some("--release"));
+        test.args(["--package", package, "--test", "it"]);
+        test
     }
-    println!("torture: passed: {repeat}");
-    Ok(true)
+
+    /// Runs all tests, and prints how to repeat the run.
+    fn run(&self) -> Verdict {
+        let Round { torture, value, seed, is_dev } = self;
+        let Torture { name, tests, option, variable, node_count, .. } = torture;
+        let subcommand = if *name == "torture" { String::new() } else { format!(" {name}") };
+        let dev = if *is_dev { " --dev" } else { "" };
+        let repeat =
+            format!("cargo xtask torture{subcommand} --{option} {value} --seed {seed}{dev}");
+        for (package, module) in *tests {
+            let mut test = self.cargo_test(package);
+            test.args([module, "--", "--nocapture"])
+                .env(variable, value.to_string())
+                .env("KVANT_TEST_SEED", seed.to_string());
+            if *node_count > 0 {
+                let program = std::env::current_exe().map_err(process::about("this program"))?;
+                test.arg("--ignored");
+                test.env("KVANT_TEST_CLUSTER_DIR", cluster::dir()?).env("KVANT_XTASK", program);
+            }
+            println!("torture: {}", process::shown(&test));
+            if !test.status().map_err(process::about("cargo"))?.success() {
+                println!("torture: failed: {repeat}");
+                return Ok(false);
+            }
+        }
+        println!("torture: passed: {repeat}");
+        Ok(true)
+    }
 }
 
 /// The given seed, or one that differs from run to run.
