@@ -74,7 +74,12 @@ fn a_server_that_cannot_be_slowed_down_is_not_measured() {
     let dir = TempDir::new();
     let report = experiment(&dir, &Server::stalling(), &[Stage::Parse]);
     let found = report.what_if.expect("it asked");
-    let problem = "status 404: it is no Kvant, or an older one".to_owned();
-    assert_eq!(found.failures, [("parse".to_owned(), 4, problem)]);
+    let [(stage, count, problem)] = &found.failures[..] else { panic!("{:?}", found.failures) };
+    assert_eq!(
+        (stage.as_str(), problem.as_str()),
+        ("parse", "status 404: it is no Kvant, or an older one")
+    );
+    // An attempt that the machine disturbed is repeated.
+    assert!(*count >= 4, "two phases in two blocks: {count}");
     assert_eq!(found.gains, []);
 }
