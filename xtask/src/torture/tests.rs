@@ -12,7 +12,7 @@ fn the_tests_exist() {
 #[test]
 fn each_torture_has_its_own_options() {
     let parse = |command: Command, line: &str| command.try_get_matches_from(line.split(' '));
-    for line in ["torture", "torture --cycles 5 --seed 1", "torture mutate --count 200"] {
+    for line in ["torture", "torture --cycles 5 --seed 1 --dev", "torture mutate --count 200"] {
         assert!(parse(command(), line).is_ok(), "{line}");
     }
     for line in

@@ -130,8 +130,8 @@ impl Socket {
         Poll::Ready(Ok(received_bytes))
     }
 
-    /// Receives into `room`. By the system call itself: a thread among others pays in libc for
-    /// being cancelled, which never happens here.
+    /// Receives into `room` by the system call itself: around its `recv`, libc makes a thread
+    /// cancellable and back, which costs CPU time and is never used here.
     fn poll_recv(&self, cx: &mut Context<'_>, room: &mut [u8]) -> Poll<io::Result<usize>> {
         loop {
             ready!(self.stream.poll_read_ready(cx))?;
