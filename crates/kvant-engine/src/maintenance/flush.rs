@@ -36,6 +36,10 @@ impl Maintenance {
             // The sync that makes it visible wakes this task.
             return prepared;
         }
+        if self.context.paused_until_ns().is_some() {
+            // The pause began while this step prepared the log. The next step waits for its end.
+            return Ok(true);
+        }
         // A log for which there was no space is prepared after the flush, which frees one.
         self.flush(&oldest, prepared.is_ok())?;
         Ok(true)

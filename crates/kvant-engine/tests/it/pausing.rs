@@ -5,7 +5,7 @@ use kvant_base::events::{Edge, Event, EventKind, Events};
 use kvant_base::{ErrorKind, MemoryBudget};
 use kvant_engine::{Db, Options, Resources, SyncLevel};
 use kvant_env::testing::FaultyFs;
-use kvant_env::{Clock, Env};
+use kvant_env::{Clock, Env, Fs};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,6 +82,25 @@ fn a_close_ends_a_pause() {
     assert_eq!(ended(&events, EventKind::Pause).len(), 1);
     let refused = db.pause_background(PAUSE).expect_err("a closed database has no background work");
     assert_eq!(refused.kind(), ErrorKind::Closed);
+}
+
+/// With threads: the step that would flush has begun when the pause begins, and prepares a log.
+#[test]
+fn a_memtable_that_is_sealed_during_a_pause_is_not_flushed_before_its_end() {
+    for delay_ms in (0..20).step_by(4) {
+        let fs = Arc::new(FaultyFs::new(9));
+        let env = Env { fs: Arc::clone(&fs) as Arc<dyn Fs>, ..Env::posix() };
+        fs.set_sync_delay(Duration::from_millis(10));
+        let (db, events) = open(&env, &small_options(SyncLevel::Os));
+        db.put(b"key", b"value", None).expect("written");
+        std::thread::sleep(Duration::from_millis(delay_ms));
+        assert!(db.pause_background(PAUSE).expect("open"));
+        db.flush().expect("flushed");
+        let (pauses, flushes) =
+            (ended(&events, EventKind::Pause), ended(&events, EventKind::Flush));
+        assert!(flushes[0].start_ns >= end_ns(&pauses[0]), "{delay_ms}: {flushes:?} {pauses:?}");
+        db.close().expect("closed");
+    }
 }
 
 /// With threads: the work is under way when the pause begins.
