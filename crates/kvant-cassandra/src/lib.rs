@@ -38,6 +38,7 @@ mod options;
 mod pages;
 mod range;
 mod retries;
+mod room;
 mod routing;
 mod schema;
 mod second_reads;

@@ -12,6 +12,7 @@ use crate::errors::{self, Asked};
 use crate::figures::{Figures, Kind};
 use crate::options::Options;
 use crate::retries::{RetryOtherCoordinator, has_too_few_responses};
+use crate::room;
 use crate::schema::{self, Schema};
 use crate::second_reads::SecondReads;
 use crate::traces::Traces;
@@ -32,7 +33,6 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time;
 use twox_hash::XxHash3_64;
 use uuid::Uuid;
 
@@ -220,21 +220,14 @@ impl Shared {
     /// response, so it waits for room instead of being refused.
     async fn execute_begun(
         self: &Arc<Shared>,
-        mut request: BoundStatement,
+        request: BoundStatement,
         execution: Execution,
     ) -> Result<QueryResult> {
-        let waited = time::timeout(self.timeout, async {
-            loop {
-                let room = self.figures.room.notified();
-                let (result, _) = self.execute_bound(&mut request, execution).await;
-                match result {
-                    Err(error) if error.kind() == ErrorKind::Overloaded => room.await,
-                    result => return result,
-                }
-            }
-        });
-        let too_long = |_| Error::new(ErrorKind::NoAnswer, "no node had room for a page in time");
-        waited.await.map_err(too_long)?
+        room::wait_for_it(&self.figures.room, self.timeout, || {
+            let mut request = request.clone();
+            async move { self.execute_bound(&mut request, execution).await.0 }
+        })
+        .await
     }
 
     fn explain(&self, error: &ExecutionError, attempts: &Attempts) -> Error {
