@@ -13,6 +13,7 @@ use crate::traces::Trace;
 use bytes::Bytes;
 use kvant_base::log::{Level, Log};
 use kvant_base::{Error, ErrorKind, Result};
+use kvant_env::posix::{TIME_SLICE_MIN, set_time_slice};
 use kvant_env::{Clock, host};
 use serde::Serialize;
 use std::future::Future;
@@ -105,6 +106,11 @@ impl Cluster {
         let runtime = Builder::new_multi_thread()
             .worker_threads((host::cpu_count() / 2).max(1))
             .thread_name("cluster")
+            .on_thread_start(|| {
+                // As long as a selector's, or all requests of its turn travel together
+                // (docs/decisions/0032-*). So they do where a sandbox refuses the call.
+                let _refused = set_time_slice(TIME_SLICE_MIN);
+            })
             .on_thread_unpark(gather)
             .enable_all()
             .build()

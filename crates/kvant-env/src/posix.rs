@@ -34,7 +34,7 @@ mod mode;
 mod slice;
 
 pub use memory::{Mapping, keep_little_freed_memory, release_freed_memory, resident_bytes};
-pub use slice::set_time_slice;
+pub use slice::{TIME_SLICE_MIN, set_time_slice};
 
 /// Parts that one system call takes (`IOV_MAX`).
 const WRITE_PARTS_MAX: usize = 1024;

@@ -21,7 +21,7 @@ use crate::work::{self, Storage};
 use hyper::server::conn::http1;
 use kvant_base::wait::{self, WaitKind, Waiting};
 use kvant_base::{Level, Log};
-use kvant_env::posix::set_time_slice;
+use kvant_env::posix::{TIME_SLICE_MIN, set_time_slice};
 use rustix::thread::CpuSet;
 use std::cell::Cell;
 use std::io;
@@ -34,10 +34,6 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::{Notify, mpsc};
-
-/// The shortest slice of Linux: a selector that has been woken runs before threads with work for
-/// longer, such as flushes and compactions.
-const TIME_SLICE: Duration = Duration::from_micros(100);
 
 /// How long the acceptor rests when the system has no descriptor or memory for another connection.
 const ACCEPT_REST: Duration = Duration::from_millis(50);
@@ -76,7 +72,8 @@ impl Selectors {
         let (started, starting) = std::sync::mpsc::channel();
         let turn = Turn::new(Arc::clone(&self.server.env.clock));
         let run = move || {
-            if let Err(error) = set_time_slice(TIME_SLICE) {
+            // Once woken, it runs before threads with work for longer, as flushes and compactions.
+            if let Err(error) = set_time_slice(TIME_SLICE_MIN) {
                 // A sandbox refuses the call; requests then wait longer for background work.
                 let log = &selectors.server.log;
                 log.event(Level::Warn, "time_slice_refused", &[("error", &error)]);

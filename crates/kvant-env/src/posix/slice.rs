@@ -11,6 +11,9 @@
 use std::io;
 use std::time::Duration;
 
+/// The shortest slice of Linux.
+pub const TIME_SLICE_MIN: Duration = Duration::from_micros(100);
+
 /// Gives the calling thread a time slice, which Linux limits to 0.1 to 100 ms. Kernels before 6.12
 /// accept and ignore it.
 pub fn set_time_slice(slice: Duration) -> io::Result<()> {
