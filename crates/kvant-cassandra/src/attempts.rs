@@ -10,7 +10,7 @@ use crate::figures::{Figures, Kind, Node, Phase};
 use crate::gate::Ending;
 use crate::second_reads::SecondReads;
 use kvant_base::lock::NamedMutex;
-use scylla::errors::{DbError, RequestAttemptError, RequestError};
+use scylla::errors::{DbError, ExecutionError, RequestAttemptError, RequestError};
 use scylla::observability::history::{AttemptId, HistoryListener, RequestId, SpeculativeId};
 use scylla::policies::retry::RetryDecision;
 use std::fmt;
@@ -102,13 +102,21 @@ impl Attempts {
         self.kind == Kind::Write
     }
 
-    /// Whether an attempt may have done a write, other than the attempt at index `beside`, or other
-    /// than the last one.
+    /// Whether an attempt may have done a write, other than the one at index `beside`.
     pub(crate) fn may_be_done(&self, beside: Option<usize>) -> bool {
         let state = self.state.lock();
-        let beside = beside.unwrap_or(state.attempts.len().saturating_sub(1));
-        let others = state.attempts.iter().enumerate().filter(|(at, _)| *at != beside);
+        let others = state.attempts.iter().enumerate().filter(|(at, _)| Some(*at) != beside);
         self.is_write() && others.map(|(_, one)| one).any(|one| one.may_be_done)
+    }
+
+    /// Whether an attempt may have done a write, other than the one that `error` is of. One that
+    /// found no node to ask is of none.
+    pub(crate) fn may_be_done_beside(&self, error: &ExecutionError) -> bool {
+        let last = || self.state.lock().attempts.len().checked_sub(1);
+        match error {
+            ExecutionError::LastAttemptError(_) => self.may_be_done(last()),
+            _ => self.may_be_done(None),
+        }
     }
 
     /// The last error response of a node, and the index of its attempt.

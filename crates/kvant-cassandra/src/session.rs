@@ -252,7 +252,7 @@ impl Shared {
                 let answer = ExecutionError::LastAttemptError(answer);
                 errors::of_request(&answer, asked, attempts.may_be_done(Some(at)))
             }
-            None => errors::of_request(error, asked, attempts.may_be_done(None)),
+            None => errors::of_request(error, asked, attempts.may_be_done_beside(error)),
         }
     }
 

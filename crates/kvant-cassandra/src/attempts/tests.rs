@@ -2,7 +2,9 @@ use super::Attempts;
 use crate::figures::{Figures, Kind, NodeStats};
 use crate::second_reads::SecondReads;
 use kvant_env::testing::MockClock;
-use scylla::errors::{DbError, RequestAttemptError, RequestError};
+use scylla::errors::{
+    ConnectionPoolError, DbError, ExecutionError, RequestAttemptError, RequestError,
+};
 use scylla::observability::history::{HistoryListener, RequestId, SpeculativeId};
 use scylla::policies::retry::RetryDecision;
 use std::net::SocketAddr;
@@ -51,7 +53,7 @@ fn attempts_are_counted_by_node_and_time() {
     attempts.log_attempt_error(first, &full, &RetryDecision::RetryNextTarget(None));
     let second = start(&attempts, 2);
     fixture.clock.advance(Duration::from_micros(250));
-    assert!(!attempts.may_be_done(None), "the first was not sent");
+    assert!(!attempts.may_be_done(Some(second.0)), "the first was not sent");
     attempts.log_attempt_success(second);
 
     let course = attempts.course();
@@ -110,8 +112,8 @@ fn a_write_that_a_node_did_not_do_is_known_not_to_be_there() {
         let attempt = start(&attempts, 1);
         let error = RequestAttemptError::DbError(error, String::new());
         attempts.log_attempt_error(attempt, &error, &RetryDecision::RetryNextTarget(None));
-        start(&attempts, 2);
-        attempts.may_be_done(None)
+        let second = start(&attempts, 2);
+        attempts.may_be_done(Some(second.0))
     };
     assert!(!failed(Kind::Write, DbError::Overloaded));
     assert!(!failed(Kind::Write, DbError::IsBootstrapping));
@@ -137,4 +139,19 @@ fn the_last_answer_is_kept_and_other_attempts_may_have_done_the_write() {
     assert!(at == 1 && is_overloaded, "{at}: {answer}");
     assert!(attempts.may_be_done(Some(at)), "the first may have");
     assert!(!attempts.may_be_done(Some(0)), "no other may have");
+}
+
+/// The only node was sent the write, its connection broke, and there is no other connection.
+#[test]
+fn a_write_may_be_done_although_no_node_was_left_for_a_retry() {
+    let fixture = Fixture::new();
+    let attempts = fixture.attempts(Kind::Write);
+    let broken = RequestAttemptError::DbError(DbError::ServerError, String::new());
+    let first = start(&attempts, 1);
+    attempts.log_attempt_error(first, &broken, &RetryDecision::RetryNextTarget(None));
+    let no_node = ExecutionError::ConnectionPoolError(ConnectionPoolError::Initializing);
+    assert!(attempts.may_be_done_beside(&no_node));
+    assert!(attempts.may_be_done_beside(&ExecutionError::EmptyPlan));
+    let of_it = ExecutionError::LastAttemptError(broken);
+    assert!(!attempts.may_be_done_beside(&of_it), "its own error says whether it may be");
 }
