@@ -107,8 +107,8 @@ impl Cluster {
             .worker_threads((host::cpu_count() / 2).max(1))
             .thread_name("cluster")
             .on_thread_start(|| {
-                // As long as a selector's, or all requests of its turn travel together
-                // (docs/decisions/0032-*). So they do where a sandbox refuses the call.
+                // As short as a selector's, or each has to wait until a selector rests
+                // (docs/decisions/0032-*). So it does where a sandbox refuses the call.
                 let _refused = set_time_slice(TIME_SLICE_MIN);
             })
             .on_thread_unpark(gather)

@@ -25,7 +25,7 @@ where
         loop {
             let announced = room.notified();
             match attempt().await {
-                // Both ways it is worth another attempt.
+                // Announced or not, it is worth another attempt then.
                 Err(error) if error.kind() == ErrorKind::Overloaded => {
                     let _announced = time::timeout(PAUSE_MAX, announced).await;
                 }

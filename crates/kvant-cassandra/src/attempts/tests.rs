@@ -3,7 +3,8 @@ use crate::figures::{Figures, Kind, NodeStats};
 use crate::second_reads::SecondReads;
 use kvant_env::testing::MockClock;
 use scylla::errors::{
-    ConnectionPoolError, DbError, ExecutionError, RequestAttemptError, RequestError,
+    BrokenConnectionErrorKind, ConnectionPoolError, DbError, ExecutionError, RequestAttemptError,
+    RequestError,
 };
 use scylla::observability::history::{HistoryListener, RequestId, SpeculativeId};
 use scylla::policies::retry::RetryDecision;
@@ -146,7 +147,8 @@ fn the_last_answer_is_kept_and_other_attempts_may_have_done_the_write() {
 fn a_write_may_be_done_although_no_node_was_left_for_a_retry() {
     let fixture = Fixture::new();
     let attempts = fixture.attempts(Kind::Write);
-    let broken = RequestAttemptError::DbError(DbError::ServerError, String::new());
+    let silent = BrokenConnectionErrorKind::KeepaliveTimeout(addr(1).ip());
+    let broken = RequestAttemptError::BrokenConnectionError(silent.into());
     let first = start(&attempts, 1);
     attempts.log_attempt_error(first, &broken, &RetryDecision::RetryNextTarget(None));
     let no_node = ExecutionError::ConnectionPoolError(ConnectionPoolError::Initializing);
