@@ -1,4 +1,5 @@
-//! Encoding of the file header and of a record header, as specified in `docs/formats/wal.md`.
+//! Encoding of the file header and of the header of a full record, as specified in
+//! `docs/formats/wal.md`.
 
 use crate::format::{FileNum, SeqNum, u32_at, u64_at};
 use kvant_base::checksum::crc32c_masked;
@@ -6,11 +7,13 @@ use kvant_base::limits;
 
 pub(super) const FILE_HEADER_BYTES: usize = 40;
 pub(super) const RECORD_HEADER_BYTES: usize = 36;
-/// Starts every record. The first byte is rare in text and numbers, so a search for it is fast.
+/// Starts every full record. The first byte is rare in text and numbers, so a search for it is
+/// fast.
 pub(super) const MARKER: [u8; 4] = [0x9e, b'K', b'V', b'R'];
 
 const MAGIC: [u8; 8] = *b"KVANTWAL";
-const VERSION: u32 = 1;
+/// Version 1 has no short records.
+const VERSION: u32 = 2;
 
 /// The log that was sealed when this one was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,8 +61,8 @@ impl FileHeader {
             return Err(FileHeaderFault::Bad("the file is not a write-ahead log"));
         }
         match u32_at(bytes, 8) {
-            VERSION => {}
             0 => return Err(FileHeaderFault::Bad("the file header has version 0")),
+            1..=VERSION => {}
             version => return Err(FileHeaderFault::Newer { version }),
         }
         let file_num = FileNum(u64_at(bytes, 12));

@@ -1,10 +1,11 @@
 //! The write-ahead log: one file per memtable, one record per commit group. Specified in
 //! `docs/formats/wal.md`.
 //!
-//! - [`layout`]: encoding of the file header and of a record header.
+//! - [`layout`]: encoding of the file header and of the header of a full record.
+//! - [`short`]: encoding of the header of a short record.
 //! - [`writer`]: appends records, each with one write call, and truncates after a failed one.
 //! - [`reader`]: reads one file and decides what is corruption and where the log ends.
-//! - [`scan`]: searches a file for record headers, wherever they are.
+//! - [`scan`]: finds the record at an offset, or searches a file for records wherever they are.
 //! - [`recovery`]: reads a sequence of files as one log.
 //!
 //! Invariants:
@@ -19,6 +20,7 @@ mod layout;
 mod reader;
 mod recovery;
 mod scan;
+mod short;
 mod writer;
 
 pub(crate) use layout::PreviousWal;

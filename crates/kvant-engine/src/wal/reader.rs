@@ -1,16 +1,12 @@
 //! Reads one log file and decides where it ends: the recovery rule of `docs/formats/wal.md`.
 
-use super::layout::{
-    FILE_HEADER_BYTES, FileHeader, FileHeaderFault, PreviousWal, RECORD_HEADER_BYTES, RecordHeader,
-};
-use super::scan::Window;
+use super::layout::{FILE_HEADER_BYTES, FileHeader, FileHeaderFault, PreviousWal};
+use super::scan::{RecordFault, Window};
 use crate::batch::{self, Op};
 use crate::format::{FileNum, SeqNum};
-use kvant_base::checksum::crc32c_masked;
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::File;
 use std::fmt;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,6 +18,8 @@ pub(crate) struct WalRecord<'a> {
     pub(crate) first_seq: SeqNum,
     pub(crate) op_count: u32,
     pub(crate) payload: &'a [u8],
+    /// Where the payload starts in the file.
+    payload_offset_bytes: u64,
 }
 
 impl WalRecord<'_> {
@@ -31,13 +29,12 @@ impl WalRecord<'_> {
     /// `Corruption` when the payload does not decode into exactly `op_count` operations; errors of
     /// `visit`.
     pub(crate) fn replay(&self, visit: impl FnMut(SeqNum, Op<'_>) -> Result<()>) -> Result<()> {
-        let payload_offset_bytes = self.offset_bytes + RECORD_HEADER_BYTES as u64;
         batch::replay(
             self.payload,
             self.first_seq,
             self.op_count,
             self.path,
-            payload_offset_bytes,
+            self.payload_offset_bytes,
             visit,
         )
     }
@@ -48,7 +45,7 @@ impl WalRecord<'_> {
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        (RECORD_HEADER_BYTES + self.payload.len()) as u64
+        self.payload_offset_bytes - self.offset_bytes + self.payload.len() as u64
     }
 }
 
@@ -91,13 +88,6 @@ pub(crate) struct WalReader {
     /// First sequence number of the next record; `None`: any.
     next_seq: Option<SeqNum>,
     end: Option<WalEnd>,
-}
-
-/// Why there is no valid record.
-struct RecordFault {
-    what: &'static str,
-    /// Where a search for later records starts.
-    resume_bytes: u64,
 }
 
 impl WalReader {
@@ -170,13 +160,14 @@ impl WalReader {
             self.finish(WalEndReason::Clean, offset_bytes)?;
             return Ok(None);
         }
-        let (header, payload) = match self.read_record(offset_bytes)? {
+        let record = match self.window.record(self.file_num, offset_bytes, self.next_seq)? {
             Ok(record) => record,
             Err(fault) => {
                 self.finish_torn(fault)?;
                 return Ok(None);
             }
         };
+        let header = record.header;
         if let Some(expected) = self.next_seq.filter(|&expected| expected != header.first_seq) {
             let (expected, found) = (expected.0, header.first_seq.0);
             let what =
@@ -185,40 +176,15 @@ impl WalReader {
         }
         self.synced_bytes = self.synced_bytes.max(header.synced_bytes);
         self.next_seq = Some(header.next_seq());
-        self.good_bytes = offset_bytes + header.record_bytes();
+        self.good_bytes = record.end_bytes;
         Ok(Some(WalRecord {
             path: self.window.path(),
             offset_bytes,
             first_seq: header.first_seq,
             op_count: header.op_count,
-            payload: &self.window.bytes()[payload],
+            payload: &self.window.bytes()[record.payload],
+            payload_offset_bytes: record.end_bytes - u64::from(header.payload_bytes),
         }))
-    }
-
-    /// Buffers the record at `offset_bytes`: its header, and the range of its payload in the
-    /// window.
-    fn read_record(
-        &mut self,
-        offset_bytes: u64,
-    ) -> Result<std::result::Result<(RecordHeader, Range<usize>), RecordFault>> {
-        let header = match self.window.record_header(self.file_num, offset_bytes)? {
-            Ok(header) => header,
-            Err(what) => return Ok(Err(RecordFault { what, resume_bytes: offset_bytes + 1 })),
-        };
-        let end_bytes = offset_bytes + header.record_bytes();
-        let fault = |what| Ok(Err(RecordFault { what, resume_bytes: end_bytes }));
-        if end_bytes > self.window.len_bytes() {
-            return fault("a record's payload is cut short");
-        }
-        let record_bytes = usize::try_from(header.record_bytes()).map_err(|_| {
-            Error::new(ErrorKind::Unsupported, "a record is larger than this machine can address")
-        })?;
-        let start = self.window.fill(offset_bytes, record_bytes)?.start;
-        let payload = start + RECORD_HEADER_BYTES..start + record_bytes;
-        if header.payload_checksum != crc32c_masked(&[&self.window.bytes()[payload.clone()]]) {
-            return fault("a record's payload checksum does not match");
-        }
-        Ok(Ok((header, payload)))
     }
 
     fn read_file_header(&mut self) -> Result<std::result::Result<FileHeader, &'static str>> {
@@ -253,7 +219,7 @@ impl WalReader {
         if contents_bytes == self.good_bytes && self.window.len_bytes() > 0 {
             return self.finish(WalEndReason::Clean, contents_bytes);
         }
-        let later = self.window.scan_headers(self.file_num, fault.resume_bytes)?;
+        let later = self.window.scan(self.file_num, fault.resume_bytes, None)?;
         self.synced_bytes = self.synced_bytes.max(later.synced_bytes);
         self.finish(WalEndReason::Torn(fault.what), contents_bytes)
     }

@@ -111,8 +111,8 @@ impl<'a> LogChain<'a> {
     fn collect_synced_bytes(&mut self, is_salvage: bool) -> Result<()> {
         for index in (1..self.nums.len()).rev() {
             let (path, file) = self.open_file(self.nums[index])?;
-            let summary = Window::new(file, &path)?
-                .scan_headers(self.nums[index], FILE_HEADER_BYTES as u64)?;
+            let from_bytes = FILE_HEADER_BYTES as u64;
+            let summary = Window::new(file, &path)?.scan(self.nums[index], from_bytes, None)?;
             self.synced_bytes[index] = self.synced_bytes[index].max(summary.synced_bytes);
             if self.synced_bytes[index] == 0 {
                 continue;
@@ -197,13 +197,14 @@ impl<'a> LogChain<'a> {
         }
     }
 
-    /// Counts the operations from `from_bytes` of the damaged log on: by the valid record headers,
-    /// or by the gap in the sequence numbers if that is larger.
+    /// Counts the operations from `from_bytes` of the damaged log on: by the records that are
+    /// found, or by the gap in the sequence numbers if that is larger.
     fn lost_op_count(&self, mut from_bytes: u64) -> Result<u64> {
         let (mut op_count, mut end_seq) = (0, SeqNum(0));
+        let mut next_seq = self.next_seq;
         for &num in &self.nums[self.recovered.len()..] {
             let (path, file) = self.open_file(num)?;
-            let summary = Window::new(file, &path)?.scan_headers(num, from_bytes)?;
+            let summary = Window::new(file, &path)?.scan(num, from_bytes, next_seq.take())?;
             op_count += summary.op_count;
             end_seq = end_seq.max(summary.next_seq);
             from_bytes = 0;

@@ -1,8 +1,10 @@
-//! A buffered window over a log file, and the search for record headers in it.
+//! A buffered window over a log file, the record at an offset of it, and the search for records.
 
 use super::layout::{MARKER, RECORD_HEADER_BYTES, RecordHeader};
+use super::short::{Place, SHORT_HEADER_BYTES, SHORT_MARKER, ShortHeader};
 use crate::format::{FileNum, SeqNum};
-use kvant_base::{Error, Result};
+use kvant_base::checksum::crc32c_masked;
+use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -18,6 +20,22 @@ pub(super) struct Window {
     len_bytes: u64,
     start_bytes: u64,
     buffer: Vec<u8>,
+}
+
+/// A valid record in a window.
+pub(super) struct Record {
+    /// Of a short record: as the full one would be, without a synced offset.
+    pub(super) header: RecordHeader,
+    /// The range of its payload in [`Window::bytes`].
+    pub(super) payload: Range<usize>,
+    pub(super) end_bytes: u64,
+}
+
+/// Why there is no valid record.
+pub(super) struct RecordFault {
+    pub(super) what: &'static str,
+    /// Where a search for later records starts.
+    pub(super) resume_bytes: u64,
 }
 
 impl Window {
@@ -51,7 +69,9 @@ impl Window {
             self.buffer.clear();
             self.buffer.resize(wanted, 0);
             self.start_bytes = offset_bytes;
-            if let Err(e) = self.file.read_exact_at(&mut self.buffer, offset_bytes) {
+            if wanted > 0
+                && let Err(e) = self.file.read_exact_at(&mut self.buffer, offset_bytes)
+            {
                 self.buffer.clear();
                 return Err(Error::io("read", &self.path, e).with_offset(offset_bytes));
             }
@@ -65,17 +85,77 @@ impl Window {
         &self.buffer
     }
 
-    /// The record header at `offset_bytes`, or why there is none.
-    pub(super) fn record_header(
+    /// Buffers the record at `offset_bytes`. `next_seq` is the number after the record before it;
+    /// without it only a full record is found.
+    pub(super) fn record(
+        &mut self,
+        file_num: FileNum,
+        offset_bytes: u64,
+        next_seq: Option<SeqNum>,
+    ) -> Result<std::result::Result<Record, RecordFault>> {
+        if let Some(first_seq) = next_seq
+            && let Some(record) = self.short_record(Place { file_num, offset_bytes, first_seq })?
+        {
+            return Ok(Ok(record));
+        }
+        let header = match self.full_header(file_num, offset_bytes)? {
+            Ok(header) => header,
+            Err(what) => return Ok(Err(RecordFault { what, resume_bytes: offset_bytes + 1 })),
+        };
+        let end_bytes = offset_bytes + header.record_bytes();
+        let fault = |what| Ok(Err(RecordFault { what, resume_bytes: end_bytes }));
+        if end_bytes > self.len_bytes {
+            return fault("a record's payload is cut short");
+        }
+        let record_bytes = usize::try_from(header.record_bytes()).map_err(|_| {
+            Error::new(ErrorKind::Unsupported, "a record is larger than this machine can address")
+        })?;
+        let start = self.fill(offset_bytes, record_bytes)?.start;
+        let payload = start + RECORD_HEADER_BYTES..start + record_bytes;
+        if header.payload_checksum != crc32c_masked(&[&self.buffer[payload.clone()]]) {
+            return fault("a record's payload checksum does not match");
+        }
+        Ok(Ok(Record { header, payload, end_bytes }))
+    }
+
+    /// The header of a full record at `offset_bytes`, or why there is none.
+    fn full_header(
         &mut self,
         file_num: FileNum,
         offset_bytes: u64,
     ) -> Result<std::result::Result<RecordHeader, &'static str>> {
         let range = self.fill(offset_bytes, RECORD_HEADER_BYTES)?;
-        Ok(match self.buffer[range].first_chunk() {
+        let bytes = &self.buffer[range];
+        Ok(match bytes.first_chunk() {
+            _ if bytes.first() == Some(&SHORT_MARKER) => {
+                Err("a short record is cut short, or its checksum does not match")
+            }
             Some(bytes) => RecordHeader::decode(bytes, file_num, offset_bytes),
             None => Err("a record header is cut short"),
         })
+    }
+
+    /// Buffers the short record that was written for `place`.
+    fn short_record(&mut self, place: Place) -> Result<Option<Record>> {
+        let Some(short) = self.short_header(place.offset_bytes)? else { return Ok(None) };
+        let record_bytes = short.record_bytes();
+        let range = self.fill(place.offset_bytes, record_bytes)?;
+        if range.len() < record_bytes {
+            return Ok(None);
+        }
+        let payload = range.start + SHORT_HEADER_BYTES..range.start + record_bytes;
+        let payload_checksum = crc32c_masked(&[&self.buffer[payload.clone()]]);
+        let header = short.as_full(payload_checksum, place.first_seq);
+        let is_valid = short.is_valid_at(place, payload_checksum)
+            && header.is_within_limits(place.offset_bytes);
+        let end_bytes = place.offset_bytes + record_bytes as u64;
+        Ok(is_valid.then_some(Record { header, payload, end_bytes }))
+    }
+
+    /// The header of a short record at `offset_bytes`, not verified.
+    fn short_header(&mut self, offset_bytes: u64) -> Result<Option<ShortHeader>> {
+        let range = self.fill(offset_bytes, SHORT_HEADER_BYTES)?;
+        Ok(self.buffer[range].first_chunk().and_then(ShortHeader::decode))
     }
 
     /// The end of the last byte from `offset_bytes` on that is not zero; `offset_bytes` if all are.
@@ -94,22 +174,41 @@ impl Window {
         Ok(end_bytes)
     }
 
-    /// Searches for record headers from `from_bytes` on, at every offset. A valid header counts
-    /// even if its payload is damaged; the search continues after that payload.
-    pub(super) fn scan_headers(
+    /// Searches for records from `from_bytes` on: for the headers of full ones at every offset, and
+    /// for short ones behind them. `next_seq` is the first number of the record at `from_bytes`, if
+    /// one starts there.
+    ///
+    /// The header of a full record counts even if its payload is damaged, and a damaged short one
+    /// if the record behind it shows where it ended; the search continues behind that.
+    pub(super) fn scan(
         &mut self,
         file_num: FileNum,
         from_bytes: u64,
-    ) -> Result<HeaderSummary> {
-        let mut summary = HeaderSummary::default();
+        mut next_seq: Option<SeqNum>,
+    ) -> Result<ScanSummary> {
+        let mut summary = ScanSummary::default();
         let mut offset_bytes = from_bytes;
-        while offset_bytes + RECORD_HEADER_BYTES as u64 <= self.len_bytes {
-            if let Ok(header) = self.record_header(file_num, offset_bytes)? {
-                summary.synced_bytes = summary.synced_bytes.max(header.synced_bytes);
-                summary.op_count += u64::from(header.op_count);
-                summary.next_seq = summary.next_seq.max(header.next_seq());
+        while offset_bytes + SHORT_HEADER_BYTES as u64 <= self.len_bytes {
+            if let Ok(header) = self.full_header(file_num, offset_bytes)? {
+                summary.note(&header);
                 offset_bytes += header.record_bytes();
+                next_seq = Some(header.next_seq());
                 continue;
+            }
+            if let Some(first_seq) = next_seq {
+                let place = Place { file_num, offset_bytes, first_seq };
+                let found = match self.short_record(place)? {
+                    Some(record) => Some(record),
+                    None => self.record_behind_damaged(place)?,
+                };
+                if let Some(record) = found {
+                    summary.note(&record.header);
+                    summary.op_count += record.header.first_seq.0 - first_seq.0;
+                    offset_bytes = record.end_bytes;
+                    next_seq = Some(record.header.next_seq());
+                    continue;
+                }
+                next_seq = None;
             }
             offset_bytes += 1;
             let range = self.fill(offset_bytes, RECORD_HEADER_BYTES)?;
@@ -119,14 +218,32 @@ impl Window {
         }
         Ok(summary)
     }
+
+    /// The valid short record behind a damaged one, if that one's header is whole.
+    fn record_behind_damaged(&mut self, damaged: Place) -> Result<Option<Record>> {
+        let Some(short) = self.short_header(damaged.offset_bytes)? else { return Ok(None) };
+        self.short_record(Place {
+            offset_bytes: damaged.offset_bytes + short.record_bytes() as u64,
+            first_seq: SeqNum(damaged.first_seq.0.saturating_add(u64::from(short.op_count))),
+            ..damaged
+        })
+    }
 }
 
-/// The record headers in a part of a log, combined.
+/// The records in a part of a log, combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct HeaderSummary {
-    /// The largest synced offset; 0 without headers.
+pub(super) struct ScanSummary {
+    /// The largest synced offset; 0 without full records.
     pub(super) synced_bytes: u64,
     pub(super) op_count: u64,
     /// The sequence number after the newest operation.
     pub(super) next_seq: SeqNum,
+}
+
+impl ScanSummary {
+    fn note(&mut self, header: &RecordHeader) {
+        self.synced_bytes = self.synced_bytes.max(header.synced_bytes);
+        self.op_count += u64::from(header.op_count);
+        self.next_seq = self.next_seq.max(header.next_seq());
+    }
 }

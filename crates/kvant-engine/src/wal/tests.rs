@@ -63,20 +63,22 @@ fn the_documented_example_is_written_and_read() {
         .filter_map(|line| line.get(6..)?.get(..47).or_else(|| line.get(6..29)))
         .flat_map(|hex| hex.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap()))
         .collect();
-    assert_eq!(documented.len(), 184);
+    assert_eq!(documented.len(), 199);
 
     let fs = memory_fs();
     let previous = PreviousWal { file_num: FileNum(6), final_bytes: 4096 };
     let mut writer = create(&fs, 7, Some(previous));
-    let (mut one, mut two, mut three) = (WriteBatch::new(), WriteBatch::new(), WriteBatch::new());
+    let [mut one, mut two, mut three, mut four] = [(); 4].map(|()| WriteBatch::new());
     one.put(b"apple", b"red", None);
     two.delete(b"fig");
     three.put(b"kiwi", b"green", Some(1_700_000_000_000));
+    four.delete(b"apple");
     assert_eq!(writer.append(SeqNum(100), 2, &[one.encoded(), two.encoded()], 0).unwrap(), 92);
     assert_eq!(writer.append(SeqNum(102), 1, &[three.encoded()], 92).unwrap(), 148);
-    assert_eq!(writer.append(SeqNum(103), 0, &[], 148).unwrap(), 184);
+    assert_eq!(writer.append(SeqNum(103), 1, &[four.encoded()], 92).unwrap(), 163);
+    assert_eq!(writer.append(SeqNum(104), 0, &[], 163).unwrap(), 199);
     assert_eq!(fs.read(&path_of(7)).unwrap(), documented);
-    assert_eq!(writer.as_previous(), PreviousWal { file_num: FileNum(7), final_bytes: 184 });
+    assert_eq!(writer.as_previous(), PreviousWal { file_num: FileNum(7), final_bytes: 199 });
 
     let path = path_of(7);
     let mut reader =
@@ -92,17 +94,18 @@ fn the_documented_example_is_written_and_read() {
             })
             .unwrap();
     }
-    assert_eq!(keys, [(100, b"apple".to_vec()), (101, b"fig".to_vec()), (102, b"kiwi".to_vec())]);
+    let expected = [(100, &b"apple"[..]), (101, b"fig"), (102, b"kiwi"), (103, b"apple")];
+    assert_eq!(keys, expected.map(|(seq, key)| (seq, key.to_vec())));
     assert_eq!(
         reader.end().unwrap(),
         WalEnd {
-            good_bytes: 184,
+            good_bytes: 199,
             discarded_bytes: 0,
             unused_bytes: 0,
             reason: WalEndReason::Clean
         }
     );
-    assert_eq!(next_seq, Some(SeqNum(103)));
+    assert_eq!(next_seq, Some(SeqNum(104)));
 }
 
 #[test]

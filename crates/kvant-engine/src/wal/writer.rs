@@ -8,6 +8,7 @@
 //! 3. behind the records a file is zero, or ends: [`WalWriter::map`] may have reserved space.
 
 use super::layout::{FILE_HEADER_BYTES, FileHeader, PreviousWal, RecordHeader};
+use super::short::{Place, ShortHeader, Stated};
 use crate::format::{FileNum, SeqNum};
 use kvant_base::checksum::crc32c_masked;
 use kvant_base::{Error, ErrorKind, Result, limits};
@@ -27,6 +28,8 @@ pub(crate) struct WalWriter {
     file_num: FileNum,
     /// End of the last complete record.
     end_bytes: u64,
+    /// What the last record leaves a short one to follow from.
+    stated: Option<Stated>,
     /// Whether the remains of a failed append have not been truncated yet.
     torn: bool,
     /// The memory of copied records.
@@ -50,6 +53,7 @@ impl WalWriter {
             path: path.to_path_buf(),
             file_num,
             end_bytes: FILE_HEADER_BYTES as u64,
+            stated: None,
             torn: false,
             copy: Vec::new(),
             mapped: None,
@@ -86,6 +90,7 @@ impl WalWriter {
             .ok_or_else(|| {
                 Error::invalid(format!("a commit group of {payload_bytes} bytes is over the limit"))
             })?;
+        let offset_bytes = self.end_bytes;
         let header = RecordHeader {
             payload_checksum: crc32c_masked(payload_parts),
             payload_bytes,
@@ -93,33 +98,42 @@ impl WalWriter {
             op_count,
             synced_bytes,
         };
-        assert!(header.is_within_limits(self.end_bytes), "readers reject {header:?}");
+        assert!(header.is_within_limits(offset_bytes), "readers reject {header:?}");
 
-        let encoded = header.encode(self.file_num, self.end_bytes);
-        self.write(&encoded, payload_parts).map_err(|e| {
+        let is_stated = self.stated == Some(Stated::new(offset_bytes, synced_bytes, first_seq));
+        let place = Place { file_num: self.file_num, offset_bytes, first_seq };
+        let written = match ShortHeader::of(&header, place).filter(|_| is_stated) {
+            Some(short) => self.write(&short.encode(), payload_parts),
+            None => self.write(&header.encode(self.file_num, offset_bytes), payload_parts),
+        };
+        let record_bytes = written.map_err(|e| {
             self.torn = true;
             Error::io("append to", &self.path, e)
         })?;
-        self.end_bytes += header.record_bytes();
+        self.stated = Some(Stated::new(offset_bytes, synced_bytes, header.next_seq()));
+        self.end_bytes += record_bytes;
         Ok(self.end_bytes)
     }
 
-    /// Writes a record behind the last one.
-    fn write(&mut self, header: &[u8], payload_parts: &[&[u8]]) -> io::Result<()> {
+    /// Writes a record behind the last one. Returns its length in bytes.
+    fn write(&mut self, header: &[u8], payload_parts: &[&[u8]]) -> io::Result<u64> {
         let bytes = header.len() + payload_parts.iter().map(|part| part.len()).sum::<usize>();
         if bytes <= COPIED_BYTES_MAX {
             self.copy.clear();
             self.copy.extend_from_slice(header);
             payload_parts.iter().for_each(|part| self.copy.extend_from_slice(part));
-            return match &mut self.mapped {
+            match &mut self.mapped {
                 Some(mapped) if self.end_bytes + bytes as u64 <= mapped.len_bytes() => {
-                    mapped.write(&self.copy, self.end_bytes)
+                    mapped.write(&self.copy, self.end_bytes)?;
                 }
-                _ => self.file.write_all_at(&self.copy, self.end_bytes),
-            };
+                _ => self.file.write_all_at(&self.copy, self.end_bytes)?,
+            }
+        } else {
+            let parts = std::iter::once(&header).chain(payload_parts);
+            let mut parts: Vec<_> = parts.map(|part| IoSlice::new(part)).collect();
+            self.file.write_parts_at(&mut parts, self.end_bytes)?;
         }
-        let parts = std::iter::once(&header).chain(payload_parts).map(|part| IoSlice::new(part));
-        self.file.write_parts_at(&mut parts.collect::<Vec<_>>(), self.end_bytes)
+        Ok(bytes as u64)
     }
 
     /// Truncates what a failed append left. Does nothing after a successful one.

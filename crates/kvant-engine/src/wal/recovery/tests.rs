@@ -166,6 +166,34 @@ fn two_logs_that_continue_the_same_one_are_corruption() {
     }
 }
 
+/// Record 0 is full, the others are short.
+#[test]
+fn operations_after_damage_are_counted() {
+    let ends = |fs: &FaultyFs| {
+        let mut writer = create(fs, 1, None);
+        let append = |seq: u64| writer.append(SeqNum(2 * seq + 1), 2, &[&[7; 20]], 0).unwrap();
+        (0..6).map(append).collect::<Vec<u64>>()
+    };
+    // Damage to the payload, and to the header, of record 2.
+    for (in_record, lost_op_count) in [(10, 8), (1, 0)] {
+        let fs = new_fs(1);
+        let damaged = ends(&fs)[1];
+        fs.flip_byte(&path_of(1), damaged + in_record, 1).unwrap();
+        let known = BTreeMap::from([(FileNum(1), damaged + 1)]);
+        let salvaged = salvage(
+            &fs,
+            Path::new(DIR),
+            &[FileNum(1)],
+            &known,
+            Some(SeqNum(1)),
+            &mut |_, _| Ok(()),
+        )
+        .unwrap();
+        assert_eq!((salvaged.record_count, salvaged.lost_op_count), (2, lost_op_count));
+        assert_eq!(salvaged.damage.unwrap().offset_bytes(), Some(damaged));
+    }
+}
+
 /// Writes, syncs and seals at random, then loses power.
 #[test]
 fn a_power_loss_leaves_a_prefix_that_includes_everything_synced() {
