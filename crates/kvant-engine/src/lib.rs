@@ -32,6 +32,7 @@ pub use commit::log::Refused;
 pub use commit::queue::Completion;
 pub use context::resources::{RecoveryProgress, Resources};
 pub use db::{Db, WriteHealth};
+pub use format::value::Value;
 pub use format::{FileNum, SeqNum};
 pub use iter::Record;
 pub use options::{CompactionGoal, Compression, Options, SyncLevel};

@@ -21,6 +21,7 @@ use crate::commit::log::Refused;
 use crate::commit::queue::Completion;
 use crate::context::TaskName;
 use crate::context::resources::Resources;
+use crate::format::value::{Appending, Owned, Value};
 use crate::maintenance::tasks;
 use crate::options::Options;
 use crate::stats::{StallReason, Stats};
@@ -63,7 +64,7 @@ impl Db {
     /// `Corruption` or `Io` when a block cannot be read (other keys stay readable); `Closed`.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        self.0.tree.look_up(key, Wait::ALWAYS, &mut ReadTrace::default())?.into_value()
+        self.0.tree.look_up(key, Wait::ALWAYS, &mut ReadTrace::default(), Owned)?.into_value()
     }
 
     /// The newest value of `key` without waiting for the disk: for event loops. Adds what the read
@@ -71,7 +72,21 @@ impl Db {
     /// been counted: call [`Db::get_bounded`] on a thread that may block.
     #[inline]
     pub fn try_get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Lookup> {
-        self.0.tree.look_up(key, Wait::Never, trace)
+        self.0.tree.look_up(key, Wait::Never, trace, Owned)
+    }
+
+    /// As [`Db::try_get`], but appends a value of at most `value_bytes_max` to `buffer`, instead of
+    /// allocating memory for it. If the value is not [`Value::Appended`], what was appended is
+    /// meaningless.
+    #[inline]
+    pub fn try_get_into(
+        &self,
+        key: &[u8],
+        buffer: &mut Vec<u8>,
+        value_bytes_max: usize,
+        trace: &mut ReadTrace,
+    ) -> Result<Lookup<Value>> {
+        self.0.tree.look_up(key, Wait::Never, trace, Appending::to(buffer, value_bytes_max))
     }
 
     /// As [`Db::try_get`], but waits for blocks of up to `block_bytes_max` in their file, so that
@@ -83,7 +98,7 @@ impl Db {
         block_bytes_max: u32,
         trace: &mut ReadTrace,
     ) -> Result<Lookup> {
-        self.0.tree.look_up(key, Wait::UpTo(block_bytes_max), trace)
+        self.0.tree.look_up(key, Wait::UpTo(block_bytes_max), trace, Owned)
     }
 
     /// Commits a batch and waits until the sync level is reached; waits out stalls.

@@ -1,9 +1,10 @@
 //! The vocabulary of everything stored: sequence numbers, file numbers, value kinds, internal keys,
-//! file names.
+//! file names, values.
 
 mod filename;
 mod internal_key;
 mod key_prefix;
+pub(crate) mod value;
 
 pub(crate) use filename::{FileKind, file_name, file_path, parse_file_name};
 pub(crate) use internal_key::ValueKind;

@@ -36,6 +36,7 @@ mod skiplist;
 pub(crate) use chunks::ChunkPool;
 pub(crate) use entries::MemtableIter;
 
+use crate::format::value::ValueTaker;
 use crate::format::{InternalKeyRef, SeqNum, ValueKind};
 use bytes::Bytes;
 use entries::Entries;
@@ -83,13 +84,15 @@ impl Memtable {
         Some((key.seq(), kind, node.value()))
     }
 
-    /// A value of this memtable. A short one is copied; a long one shares its memory, and keeps it
-    /// beyond the end of the memtable.
+    /// Gives a value of this memtable: a short one to copy; a long one shares its memory, and keeps
+    /// it beyond the end of the memtable.
     #[inline]
-    pub(crate) fn value_bytes(&self, value: &[u8]) -> Bytes {
-        let pinned =
-            (value.len() > VALUE_BYTES_COPIED_MAX).then(|| self.entries.pin(value)).flatten();
-        pinned.unwrap_or_else(|| Bytes::copy_from_slice(value))
+    pub(crate) fn give<T: ValueTaker>(&self, value: &[u8], to: &mut T) -> T::Value {
+        if value.len() <= VALUE_BYTES_COPIED_MAX {
+            return to.copy(value);
+        }
+        let pinned = self.entries.pin(value);
+        to.share(pinned.unwrap_or_else(|| Bytes::copy_from_slice(value)))
     }
 
     /// An iterator over all entries. It keeps the memory alive, and may or may not see what is

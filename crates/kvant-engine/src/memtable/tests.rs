@@ -1,6 +1,7 @@
 use super::*;
 use crate::cursor::InternalIterator;
 use crate::format::key_hash;
+use crate::format::value::Owned;
 use kvant_base::{Consumer, MemoryBudget};
 use kvant_env::rng::Rng;
 use std::collections::BTreeMap;
@@ -320,7 +321,7 @@ fn the_memory_of_a_long_value_is_reused_unless_a_reader_has_it() {
         let memtable = Arc::clone(writer.memtable());
         let found =
             memtable.get(b"long", key_hash(b"long"), SeqNum::MAX).map(|(_, _, value)| value);
-        let value = memtable.value_bytes(found.expect("it was inserted"));
+        let value = memtable.give(found.expect("it was inserted"), &mut Owned);
         assert_eq!(value, vec![byte; 100_000]);
         value
     };

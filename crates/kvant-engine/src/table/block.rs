@@ -5,6 +5,7 @@ use super::filter::Filter;
 use super::index::Index;
 use super::stored::{Malformed, Parsed};
 use crate::cache::Pinned;
+use crate::format::value::ValueTaker;
 use crate::format::{SeqNum, ValueKind};
 use bytes::Bytes;
 use kvant_base::limits::VALUE_BYTES_COPIED_MAX;
@@ -72,18 +73,19 @@ pub(crate) struct FoundEntry<'a> {
 }
 
 impl FoundEntry<'_> {
-    /// The stored value without its first `skipped_bytes`. Copies a short value; a long one pins
-    /// its block, which holds little else.
-    pub(crate) fn value_behind(&self, skipped_bytes: usize) -> Bytes {
+    /// Gives the stored value without its first `skipped_bytes`: a short one to copy; a long one
+    /// pins its block, which holds little else.
+    pub(crate) fn give_behind<T: ValueTaker>(&self, skipped_bytes: usize, to: &mut T) -> T::Value {
         let value = &self[skipped_bytes..];
         if value.len() <= VALUE_BYTES_COPIED_MAX {
-            return Bytes::copy_from_slice(value);
+            return to.copy(value);
         }
         let block = match &self.block {
             HeldBlock::Pinned(block) => block.to_arc(),
             HeldBlock::Shared(block) => Arc::clone(block),
         };
-        Bytes::from_owner(LongValue { block, value: self.value.clone() }).slice(skipped_bytes..)
+        let stored = Bytes::from_owner(LongValue { block, value: self.value.clone() });
+        to.share(stored.slice(skipped_bytes..))
     }
 }
 

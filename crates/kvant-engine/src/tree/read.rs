@@ -2,6 +2,7 @@
 
 use super::Tree;
 use super::view::SuperVersion;
+use crate::format::value::ValueTaker;
 use crate::format::{SeqNum, ValueKind, key_hash, split_expiry};
 use crate::table::{FoundEntry, PointRead, PointResult, ReadTrace, Stop, Table, Wait};
 use arc_swap::Guard;
@@ -14,9 +15,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The answer to a lookup that does not wait for the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lookup {
+pub enum Lookup<V = Bytes> {
     /// The key's newest value; `None` when absent, deleted or expired.
-    Known(Option<Bytes>),
+    Known(Option<V>),
     /// A block has to be read that is not in the block cache, and either the system would wait for
     /// the disk (or cannot tell), or the block is large.
     NeedsDisk {
@@ -25,9 +26,9 @@ pub enum Lookup {
     },
 }
 
-impl Lookup {
+impl<V> Lookup<V> {
     /// The value that was found by a read that waits for every block.
-    pub(crate) fn into_value(self) -> Result<Option<Bytes>> {
+    pub(crate) fn into_value(self) -> Result<Option<V>> {
         match self {
             Lookup::Known(value) => Ok(value),
             Lookup::NeedsDisk { block_bytes } => Err(Stop::NeedsDisk(block_bytes).into()),
@@ -42,22 +43,29 @@ enum Source {
 
 impl Tree {
     #[inline]
-    pub(crate) fn look_up(&self, key: &[u8], wait: Wait, trace: &mut ReadTrace) -> Result<Lookup> {
+    pub(crate) fn look_up<T: ValueTaker>(
+        &self,
+        key: &[u8],
+        wait: Wait,
+        trace: &mut ReadTrace,
+        to: T,
+    ) -> Result<Lookup<T::Value>> {
         let (view, seq) = self.newest()?;
-        self.look_up_at(&view, seq, key, wait, trace)
+        self.look_up_at(&view, seq, key, wait, trace, to)
     }
 
     #[inline]
-    pub(crate) fn look_up_at(
+    pub(crate) fn look_up_at<T: ValueTaker>(
         &self,
         view: &SuperVersion,
         seq: SeqNum,
         key: &[u8],
         wait: Wait,
         trace: &mut ReadTrace,
-    ) -> Result<Lookup> {
+        mut to: T,
+    ) -> Result<Lookup<T::Value>> {
         let mut read = PointRead::new(wait);
-        let found = self.find(view, key, seq, &mut read);
+        let found = self.find(view, key, seq, &mut read, &mut to);
         trace.add(read.trace);
         let found = match found {
             Ok(found) => Ok(found),
@@ -80,7 +88,7 @@ impl Tree {
     }
 
     #[inline]
-    fn count_get(&self, found: &Result<Option<(Bytes, Source)>>, touched: ReadTrace) {
+    fn count_get<V>(&self, found: &Result<Option<(V, Source)>>, touched: ReadTrace) {
         let (counters, block_count) = (&self.counters, u64::from(touched.block_count));
         add(&counters.gets, 1);
         match found {
@@ -98,13 +106,14 @@ impl Tree {
     }
 
     #[inline]
-    fn find(
+    fn find<T: ValueTaker>(
         &self,
         view: &SuperVersion,
         key: &[u8],
         seq: SeqNum,
         read: &mut PointRead,
-    ) -> PointResult<Option<(Bytes, Source)>> {
+        to: &mut T,
+    ) -> PointResult<Option<(T::Value, Source)>> {
         let tag = tag::stage(Stage::Memtable);
         let hash = key_hash(key);
         let memtables =
@@ -119,14 +128,14 @@ impl Tree {
             if let Some((_, kind, stored)) = memtable.get(key, hash, seq) {
                 let value =
                     self.live_value(kind, stored).expect("a memtable holds what was encoded here");
-                return Ok(value.map(|value| (memtable.value_bytes(value), Source::Memtable)));
+                return Ok(value.map(|value| (memtable.give(value, to), Source::Memtable)));
             }
         }
         tag.stage(Stage::Table);
         // Level 0 is in the order of the newest write of each table. After a repair the ranges of
         // sequence numbers may overlap: a version counts only when no later table can hold a newer
         // one.
-        let mut newest: Option<(SeqNum, Option<Bytes>)> = None;
+        let mut newest: Option<(SeqNum, Option<T::Value>)> = None;
         for file in view.version.tables_for_key(0, key) {
             if newest.as_ref().is_some_and(|(found_seq, _)| *found_seq > file.meta.seq_max) {
                 break;
@@ -134,7 +143,7 @@ impl Tree {
             if let Some(entry) = file.table.get(key, hash, seq, read)?
                 && newest.as_ref().is_none_or(|(found_seq, _)| *found_seq < entry.seq)
             {
-                newest = Some((entry.seq, self.live_stored(&file.table, &entry)?));
+                newest = Some((entry.seq, self.give_live(&file.table, &entry, to)?));
             }
         }
         if let Some((_, value)) = newest {
@@ -145,20 +154,25 @@ impl Tree {
                 continue;
             };
             if let Some(entry) = file.table.get(key, hash, seq, read)? {
-                let value = self.live_stored(&file.table, &entry)?;
+                let value = self.give_live(&file.table, &entry, to)?;
                 return Ok(value.map(|value| (value, Source::Table)));
             }
         }
         Ok(None)
     }
 
-    fn live_stored(&self, table: &Table, entry: &FoundEntry) -> Result<Option<Bytes>> {
+    fn give_live<T: ValueTaker>(
+        &self,
+        table: &Table,
+        entry: &FoundEntry,
+        to: &mut T,
+    ) -> Result<Option<T::Value>> {
         let value = self.live_value(entry.kind, entry).ok_or_else(|| {
             Error::new(ErrorKind::Corruption, "an expiring value is shorter than its expiry")
                 .with_file(table.path())
         })?;
         // An expiry stands before the value.
-        Ok(value.map(|value| entry.value_behind(entry.len() - value.len())))
+        Ok(value.map(|value| entry.give_behind(entry.len() - value.len(), to)))
     }
 
     /// The value that a reader sees now: `Some(None)` when deleted or expired; `None` when the

@@ -3,6 +3,7 @@
 use super::Tree;
 use super::pinned_seq::PinnedSeq;
 use super::range::RangeIter;
+use crate::format::value::Owned;
 use crate::table::{ReadTrace, Wait};
 use bytes::Bytes;
 use kvant_base::Result;
@@ -27,7 +28,7 @@ impl Snapshot {
         let view = self.tree.views.load();
         let mut trace = ReadTrace::default();
         let seq = self.pinned.seq;
-        self.tree.look_up_at(&view, seq, key, Wait::ALWAYS, &mut trace)?.into_value()
+        self.tree.look_up_at(&view, seq, key, Wait::ALWAYS, &mut trace, Owned)?.into_value()
     }
 
     /// Records with `start <= key`, and `key < end` where an end is given, in key order.

@@ -1,8 +1,9 @@
 //! One connection from its first byte to its last.
 //!
 //! It begins on the fast path ([`fast_path`]), moves to hyper with the first request that needs it,
-//! and returns when it is idle: hyper has buffers for each connection, 16 KiB at first and up to
-//! 152 KiB after long heads and bodies, and an idle connection needs none.
+//! and returns with the first plain one between two requests, or when it is idle: hyper has buffers
+//! for each connection, 16 KiB at first and up to 152 KiB after long heads and bodies, and an idle
+//! connection needs none.
 
 use super::context::ConnContext;
 use super::fast_path::{self, FastPathEnd};
@@ -16,6 +17,7 @@ use kvant_base::tag::{self, Stage};
 use kvant_base::{Consumer, Level, Reservation};
 use std::future::{Future, poll_fn};
 use std::io;
+use std::mem;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -64,11 +66,13 @@ pub(crate) async fn serve(cx: Rc<ConnContext>, stream: TcpStream, plane: Plane) 
         return;
     }
     let mut socket = Socket::new(Rc::clone(&cx), stream, Rc::clone(&state), task);
+    let mut plain = Vec::new();
     loop {
         // A part of a head that hyper had read is for hyper.
         if socket.unread.is_empty() {
             let served = {
-                let mut serving = pin!(fast_path::serve(&cx, plane, &mut socket));
+                let plain = mem::take(&mut plain);
+                let mut serving = pin!(fast_path::serve(&cx, plane, &mut socket, plain));
                 poll_fn(|cx| poll_unless_due(&state.progress, serving.as_mut(), cx)).await
             };
             match served {
@@ -89,6 +93,10 @@ pub(crate) async fn serve(cx: Rc<ConnContext>, stream: TcpStream, plane: Plane) 
         socket = match returned {
             None => return,
             Some((socket, Due::Idle)) => socket,
+            Some((mut socket, Due::Plain)) => {
+                plain = mem::take(&mut socket.unread);
+                socket
+            }
             Some((socket, due)) => return cut(&cx, socket, due).await,
         };
         drop(buffers);
@@ -131,6 +139,9 @@ async fn serve_by_hyper(
         End::Due(due) => {
             // Between two requests hyper holds nothing else: the socket has taken what it wrote.
             socket.take_back(&parts.read_buf);
+            // What came then does not begin a request.
+            let is_plain = due == Due::Plain && parts.read_buf.is_empty();
+            let due = if due == Due::Plain && !is_plain { Due::Idle } else { due };
             return Some((socket, due));
         }
     };
@@ -194,7 +205,7 @@ async fn cut(cx: &ConnContext, mut socket: Socket, due: Due) {
             counters.memory_refusals.add(1);
             "503 Service Unavailable\r\nretry-after: 1"
         }
-        Due::Close | Due::BodyTimeout | Due::Idle => {
+        Due::Close | Due::BodyTimeout | Due::Idle | Due::Plain => {
             counters.idle_connections_closed.add(1);
             return;
         }

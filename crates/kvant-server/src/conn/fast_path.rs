@@ -10,10 +10,10 @@
 //! 1. A response is, byte for byte, what hyper would have sent.
 //! 2. A request that was begun here is completed here.
 //! 3. Between receiving and parsing no other connection runs: the bytes are in the selector's read
-//!    buffer.
+//!    buffer. Nor between reading a value and sending it, if it is in the response buffer.
 
 use super::context::ConnContext;
-use super::short_response::ShortResponse;
+use super::short_response::{self, ShortResponse};
 use super::socket::{Socket, SocketState};
 use crate::admission::Class;
 use crate::counters::Column;
@@ -30,6 +30,7 @@ use kvant_base::limits::VALUE_BYTES_COPIED_MAX;
 use kvant_base::tag::{self, Activity, Stage};
 use std::future::poll_fn;
 use std::io;
+use std::mem;
 use std::task::Poll;
 
 pub(super) enum FastPathEnd {
@@ -51,14 +52,21 @@ enum BegunWork {
     Entity(EntityWork),
 }
 
-/// Serves plain requests until another comes, the peer closes, or the server stops.
+/// Serves plain requests until another comes, the peer closes, or the server stops. `first` was
+/// received already, unless it is empty.
 pub(super) async fn serve(
     cx: &ConnContext,
     plane: Plane,
     socket: &mut Socket,
+    mut first: Vec<u8>,
 ) -> io::Result<FastPathEnd> {
     loop {
         let received = poll_fn(|_| match cx.stopping.get() {
+            _ if !first.is_empty() => {
+                let first = mem::take(&mut first);
+                cx.buffers.read.borrow_mut().room(first.len()).copy_from_slice(&first);
+                Poll::Ready(Ok(Some(first.len())))
+            }
             true => Poll::Ready(Ok(None)),
             false => socket.poll_receive(REQUEST_BYTES_MAX).map_ok(Some),
         });
@@ -129,7 +137,11 @@ fn begin(
                 Err(failure) => {
                     EntityWork::Done(EntityOutcome::Failed(failure), StorageWork::at(parsed_ns))
                 }
-                Ok(()) if class == Class::Read => entity::get(&cx.storage, store, query, parsed_ns),
+                Ok(()) if class == Class::Read => {
+                    let mut response = cx.buffers.response.borrow_mut();
+                    short_response::make_head_room(&mut response);
+                    entity::get(&cx.storage, store, query, Some(&mut response), parsed_ns)
+                }
                 Ok(()) if method == Method::PUT => {
                     let value = buffer.take_end(received_bytes, body_bytes);
                     entity::put(&cx.storage, store, query, value, parsed_ns)
@@ -178,18 +190,18 @@ async fn send(
     {
         let _tag = tag::enter_at(operation.activity(), Stage::Respond);
         let mut buffer = cx.buffers.response.borrow_mut();
-        buffer.clear();
         let mut date = cx.buffers.date.borrow_mut();
         let date_end = date.at(done_ns, &*cx.meter.clock);
-        (body, held) = response.write_head(&mut buffer, date_end, cx.stopping.get());
+        let start;
+        (start, body, held) = response.write_head(&mut buffer, date_end, cx.stopping.get());
         if body.len() <= VALUE_BYTES_COPIED_MAX {
             // One call of the kernel for both. What it does not take goes to the backlog.
             buffer.extend_from_slice(&body);
             body = Bytes::new();
             head = Vec::new();
-            socket.send(&buffer)?;
+            socket.send(&buffer[start..])?;
         } else {
-            head = buffer.to_vec();
+            head = buffer[start..].to_vec();
         }
     }
     poll_fn(|task| {

@@ -1,6 +1,10 @@
 //! A socket as hyper's I/O object: what hyper reads, and its refusals that need another status.
 
+use super::context::ConnContext;
 use super::socket::{HEAD_BUFFER_BYTES, READ_BYTES_MAX, Socket};
+use crate::http::Route;
+use crate::http::plain_request::PlainRequest;
+use crate::memory::SMALL_BYTES;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use kvant_base::tag::{self, Stage};
 use std::io::{self, IoSlice};
@@ -68,6 +72,18 @@ pub(super) fn status_of_too_large(unread: &[u8]) -> &'static str {
     }
 }
 
+/// Whether these bytes, which begin a request, are one that the fast path serves.
+fn is_plain(cx: &ConnContext, received: &[u8]) -> bool {
+    let known = cx.buffers.known_requests.borrow().find(received);
+    let body_bytes = known.map(|request| request.body_bytes).or_else(|| {
+        let request = PlainRequest::parse(received)?;
+        let is_served =
+            matches!(Route::from_name(request.path), Some(Route::Status | Route::Entity));
+        is_served.then_some(request.body.len())
+    });
+    body_bytes.is_some_and(|bytes| bytes as u64 <= SMALL_BYTES) && !cx.stopping.get()
+}
+
 impl Read for Socket {
     fn poll_read(
         self: Pin<&mut Self>,
@@ -75,13 +91,23 @@ impl Read for Socket {
         mut cursor: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
         let socket = self.get_mut();
+        if socket.state.progress.leaves_hyper() {
+            return Poll::Pending;
+        }
         socket.state.progress.note_hyper_reads();
         let bytes_max = cursor.remaining().min(socket.hyper_read_bytes_max()?);
         let (read_buffer, unread);
         let bytes = if socket.unread.is_empty() {
             let received_bytes = ready!(socket.poll_receive(bytes_max))?;
             read_buffer = socket.cx.buffers.read.borrow();
-            read_buffer.received(received_bytes)
+            let received = read_buffer.received(received_bytes);
+            let state = &socket.state;
+            if state.progress.is_idle() && !state.has_body.get() && is_plain(&socket.cx, received) {
+                socket.unread = received.to_vec();
+                state.progress.leave_hyper();
+                return Poll::Pending;
+            }
+            received
         } else {
             let rest = socket.unread.split_off(bytes_max.min(socket.unread.len()));
             unread = std::mem::replace(&mut socket.unread, rest);

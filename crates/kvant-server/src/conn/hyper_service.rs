@@ -9,7 +9,7 @@ use crate::timing::Trace;
 use bytes::Bytes;
 use http::Request;
 use http::header::CONNECTION;
-use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use kvant_base::tag::{self, Activity, Stage};
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -63,6 +63,7 @@ impl hyper::service::Service<Request<Incoming>> for HttpService {
     fn call(&self, request: Request<Incoming>) -> Responding {
         let Call { cx, socket } = &self.call;
         socket.progress.begin_request();
+        socket.has_body.set(!request.body().is_end_stream());
         let checked = head::check(request.version(), request.uri(), request.headers());
         let expects_continue = *checked.as_ref().unwrap_or(&false);
         let checked = checked

@@ -45,6 +45,8 @@ pub(crate) enum Due {
     BodyTimeout,
     /// Free its buffers: it is idle.
     Idle,
+    /// Serve the request that has come on the fast path.
+    Plain,
     /// Respond `503`: there is no memory to read its request.
     NoMemory,
 }
@@ -93,6 +95,23 @@ impl Progress {
             self.enter(ConnPhase::Head);
         }
         begins
+    }
+
+    /// Whether there is no request.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.phase.get() == ConnPhase::Idle
+    }
+
+    /// Has the connection's task serve the request that came on the fast path.
+    pub(crate) fn leave_hyper(&self) {
+        self.due.set(Some(Due::Plain));
+    }
+
+    /// Whether the request that came is for the fast path.
+    #[inline]
+    pub(crate) fn leaves_hyper(&self) -> bool {
+        self.due.get() == Some(Due::Plain)
     }
 
     #[inline]

@@ -14,6 +14,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 /// What a head that does not close the connection starts with: status and type of a value.
 const VALUE_START: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/octet-stream\r\n";
+/// More than the head of a value takes.
+const HEAD_ROOM_BYTES: usize = 256;
 
 /// A response that is always the same.
 pub(super) struct FixedResponse {
@@ -53,6 +55,8 @@ pub(super) enum ShortResponse {
     Fixed(&'static FixedResponse),
     /// A value, with the memory that it holds until it was sent.
     Value(Bytes, Option<Held>),
+    /// A value of the fast path, in the response buffer behind [`make_head_room`].
+    Appended,
     Problem(Problem),
 }
 
@@ -68,6 +72,7 @@ impl ShortResponse {
     ) -> ShortResponse {
         match outcome {
             EntityOutcome::Value(value, held) => ShortResponse::Value(value, held),
+            EntityOutcome::Appended => ShortResponse::Appended,
             EntityOutcome::Absent => ShortResponse::Fixed(&ABSENT),
             EntityOutcome::Stored => ShortResponse::Fixed(&STORED),
             EntityOutcome::Deleted => ShortResponse::Fixed(&DELETED),
@@ -78,7 +83,7 @@ impl ShortResponse {
     pub(super) fn status(&self) -> StatusCode {
         match self {
             ShortResponse::Fixed(fixed) => fixed.status,
-            ShortResponse::Value(..) => StatusCode::OK,
+            ShortResponse::Value(..) | ShortResponse::Appended => StatusCode::OK,
             ShortResponse::Problem(problem) => problem.status,
         }
     }
@@ -95,19 +100,24 @@ impl ShortResponse {
                 };
                 reply.respond(StatusCode::OK, Some(&OCTETS), body)
             }
+            ShortResponse::Appended => unreachable!("only the fast path gives its buffer"),
             ShortResponse::Problem(problem) => problem.respond(reply),
         }
     }
 
-    /// Appends the head to `out`, in hyper's order and spelling, and returns the body and the
-    /// memory that it holds. `date_end`: the end of the head, from [`DateText`]. `closes`: it is
-    /// the last response of the connection.
+    /// Writes the head into `out`, in hyper's order and spelling. Returns where it starts, what
+    /// follows the contents of `out`, and the memory that this holds. `date_end`: the end of the
+    /// head, from [`DateText`]. `closes`: it is the last response of the connection.
+    #[inline]
     pub(super) fn write_head(
         self,
         out: &mut Vec<u8>,
         date_end: &[u8],
         closes: bool,
-    ) -> (Bytes, Option<Held>) {
+    ) -> (usize, Bytes, Option<Held>) {
+        if !matches!(self, ShortResponse::Appended) {
+            out.clear();
+        }
         let (body, held) = match self {
             ShortResponse::Fixed(fixed) => {
                 out.extend_from_slice(fixed.start.as_bytes());
@@ -117,16 +127,41 @@ impl ShortResponse {
                 out.extend_from_slice(VALUE_START);
                 (value, held)
             }
+            ShortResponse::Appended => {
+                let value_end = out.len();
+                out.extend_from_slice(VALUE_START);
+                write_head_end(out, value_end - HEAD_ROOM_BYTES, date_end, closes);
+                let start = HEAD_ROOM_BYTES - (out.len() - value_end);
+                out.copy_within(value_end.., start);
+                out.truncate(value_end);
+                return (start, Bytes::new(), None);
+            }
             ShortResponse::Problem(problem) => (write_problem_start(problem, out), None),
         };
-        if closes {
-            out.extend_from_slice(b"connection: close\r\n");
-        }
-        out.extend_from_slice(b"content-length: ");
-        out.extend_from_slice(itoa::Buffer::new().format(body.len()).as_bytes());
-        out.extend_from_slice(date_end);
-        (body, held)
+        write_head_end(out, body.len(), date_end, closes);
+        (0, body, held)
     }
+}
+
+/// Prepares the response buffer for a value, which is appended before the length of its head is
+/// known.
+#[inline]
+pub(super) fn make_head_room(buffer: &mut Vec<u8>) {
+    if buffer.len() < HEAD_ROOM_BYTES {
+        buffer.resize(HEAD_ROOM_BYTES, 0);
+    } else {
+        buffer.truncate(HEAD_ROOM_BYTES);
+    }
+}
+
+#[inline]
+fn write_head_end(out: &mut Vec<u8>, body_bytes: usize, date_end: &[u8], closes: bool) {
+    if closes {
+        out.extend_from_slice(b"connection: close\r\n");
+    }
+    out.extend_from_slice(b"content-length: ");
+    out.extend_from_slice(itoa::Buffer::new().format(body_bytes).as_bytes());
+    out.extend_from_slice(date_end);
 }
 
 /// Appends the status and the headers of a problem, and returns its body.

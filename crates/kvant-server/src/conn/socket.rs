@@ -163,10 +163,9 @@ impl Socket {
         self.hyper_reads.head_bytes = 0;
     }
 
-    /// Takes back what hyper has read of a head that is not complete.
+    /// Takes back what hyper has read of a head that is not complete. What it has not read follows.
     pub(super) fn take_back(&mut self, read: &[u8]) {
-        debug_assert!(self.unread.is_empty(), "hyper reads whenever it waits for a head");
-        self.unread = read.to_vec();
+        self.unread.splice(..0, read.iter().copied());
         self.hyper_reads = HyperReads::default();
         if !read.is_empty() {
             self.state.progress.begin_head();

@@ -27,7 +27,7 @@ pub(super) fn start(call: &Call, exchange: Exchange) -> RequestStep {
         }
         (Method::PUT, None) => entity::put(storage, &store, query, Bytes::new(), now_ns),
         (Method::DELETE, _) => entity::delete(storage, &store, query, now_ns),
-        _ => entity::get(storage, &store, query, now_ns),
+        _ => entity::get(storage, &store, query, None, now_ns),
     };
     match work {
         EntityWork::Done(outcome, done) => {

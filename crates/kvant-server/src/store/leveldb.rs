@@ -112,7 +112,12 @@ impl LocalStore for LevelDbStore {
         Ok(Lookup::Known(self.db.get(key)?.map(Bytes::from_owner)))
     }
 
-    fn try_get(&self, _key: &[u8], _trace: &mut ReadTrace) -> Result<Lookup> {
+    fn try_get(
+        &self,
+        _key: &[u8],
+        _buffer: Option<&mut Vec<u8>>,
+        _trace: &mut ReadTrace,
+    ) -> Result<Lookup> {
         Ok(Lookup::NeedsDisk { block_bytes: 0 })
     }
 

@@ -4,8 +4,9 @@ use super::{
     Capability, Completion, LocalStore, Lookup, ReadTrace, Records, Store, Write, WriteHealth,
     lsm_metrics,
 };
+use crate::memory::SMALL_BYTES;
 use kvant_base::Result;
-use kvant_engine::{Db, RangeIter, StallReason, WriteBatch};
+use kvant_engine::{Db, RangeIter, StallReason, Value, WriteBatch};
 use std::path::Path;
 use std::time::Duration;
 
@@ -80,11 +81,24 @@ impl LocalStore for LsmStore {
         found.map(Lookup::from)
     }
 
-    fn try_get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Lookup> {
+    #[inline]
+    fn try_get(
+        &self,
+        key: &[u8],
+        buffer: Option<&mut Vec<u8>>,
+        trace: &mut ReadTrace,
+    ) -> Result<Lookup> {
         let mut touched = kvant_engine::ReadTrace::default();
-        let found = self.db.try_get(key, &mut touched);
+        let found = match buffer {
+            Some(buffer) => {
+                let appended_max = usize::try_from(SMALL_BYTES).unwrap_or(usize::MAX);
+                let found = self.db.try_get_into(key, buffer, appended_max, &mut touched);
+                found.map(Lookup::from)
+            }
+            None => self.db.try_get(key, &mut touched).map(Lookup::from),
+        };
         *trace = touched.into();
-        found.map(Lookup::from)
+        found
     }
 
     fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion) {
@@ -115,6 +129,18 @@ impl From<kvant_engine::Lookup> for Lookup {
     fn from(found: kvant_engine::Lookup) -> Lookup {
         match found {
             kvant_engine::Lookup::Known(value) => Lookup::Known(value),
+            kvant_engine::Lookup::NeedsDisk { block_bytes } => Lookup::NeedsDisk { block_bytes },
+        }
+    }
+}
+
+impl From<kvant_engine::Lookup<Value>> for Lookup {
+    #[inline]
+    fn from(found: kvant_engine::Lookup<Value>) -> Lookup {
+        match found {
+            kvant_engine::Lookup::Known(Some(Value::Appended)) => Lookup::Appended,
+            kvant_engine::Lookup::Known(Some(Value::Bytes(value))) => Lookup::Known(Some(value)),
+            kvant_engine::Lookup::Known(None) => Lookup::Known(None),
             kvant_engine::Lookup::NeedsDisk { block_bytes } => Lookup::NeedsDisk { block_bytes },
         }
     }

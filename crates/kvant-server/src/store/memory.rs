@@ -128,10 +128,15 @@ impl Store for MemoryStore {
 
 impl LocalStore for MemoryStore {
     fn get(&self, key: &[u8], _block_bytes_max: u32, trace: &mut ReadTrace) -> Result<Lookup> {
-        self.try_get(key, trace)
+        self.try_get(key, None, trace)
     }
 
-    fn try_get(&self, key: &[u8], _trace: &mut ReadTrace) -> Result<Lookup> {
+    fn try_get(
+        &self,
+        key: &[u8],
+        _buffer: Option<&mut Vec<u8>>,
+        _trace: &mut ReadTrace,
+    ) -> Result<Lookup> {
         Ok(Lookup::Known(self.records.lock().map.get(key).cloned()))
     }
 

@@ -130,6 +130,8 @@ impl Drop for Completion {
 pub enum Lookup {
     /// The value; `None` when the key is absent, deleted or expired.
     Known(Option<Bytes>),
+    /// The value was appended to the caller's buffer: only by [`LocalStore::try_get`].
+    Appended,
     /// A block of this length has to be read from the disk first.
     NeedsDisk {
         /// Memory that reading it takes.
@@ -265,8 +267,14 @@ pub trait LocalStore: Store {
     /// touches.
     fn get(&self, key: &[u8], block_bytes_max: u32, trace: &mut ReadTrace) -> Result<Lookup>;
 
-    /// As [`LocalStore::get`], without waiting for the disk.
-    fn try_get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Lookup>;
+    /// As [`LocalStore::get`], without waiting for the disk. Where the engine has to copy the
+    /// value, it may append it to `buffer`: [`Lookup::Appended`].
+    fn try_get(
+        &self,
+        key: &[u8],
+        buffer: Option<&mut Vec<u8>>,
+        trace: &mut ReadTrace,
+    ) -> Result<Lookup>;
 
     /// Commits `writes` together: all or none of them. `done` receives the outcome when the sync
     /// level is reached, or before this returns. `ErrorKind::Stalled`: nothing was written;

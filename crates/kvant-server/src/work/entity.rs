@@ -26,6 +26,8 @@ use std::task::{Context, Poll, ready};
 pub(crate) enum EntityOutcome {
     /// The value, with its memory when it is longer than [`SMALL_BYTES`].
     Value(Bytes, Option<Held>),
+    /// The value, which was appended to the caller's buffer.
+    Appended,
     /// The key is absent, was deleted, or has expired.
     Absent,
     Stored,
@@ -74,12 +76,14 @@ impl Future for EntityWork {
     }
 }
 
-/// Begins to read the newest value of `key`.
+/// Begins to read the newest value of `key`. A value that is there at once may be appended to
+/// `buffer`: [`EntityOutcome::Appended`].
 #[inline]
 pub(crate) fn get(
     storage: &Rc<Storage>,
     store: &Backend,
     query: EntityQuery,
+    buffer: Option<&mut Vec<u8>>,
     now_ns: u64,
 ) -> EntityWork {
     let store = match store {
@@ -90,7 +94,7 @@ pub(crate) fn get(
         }
     };
     let key = query.key;
-    let start = match storage.get(&**store, &key, BLOCK_BYTES_UNCOUNTED, now_ns) {
+    let start = match storage.get(&**store, &key, BLOCK_BYTES_UNCOUNTED, buffer, now_ns) {
         Reading::Done(read) => match outcome_of(storage, read.result, None) {
             Ok(outcome) => return EntityWork::Done(outcome, read.work),
             Err(bytes) => SlowRead::Memory(bytes),
@@ -222,7 +226,7 @@ async fn get_slowly(
                 let block_bytes_max =
                     u32::try_from(bytes).unwrap_or(u32::MAX).max(BLOCK_BYTES_UNCOUNTED);
                 let now_ns = storage.meter.now_ns();
-                (storage.get(&*store, &key, block_bytes_max, now_ns), Some(held))
+                (storage.get(&*store, &key, block_bytes_max, None, now_ns), Some(held))
             }
         };
         let read = match reading {
@@ -264,6 +268,7 @@ fn outcome_of(
             };
             Ok(EntityOutcome::Value(value, Some(held)))
         }
+        Ok(Lookup::Appended) => Ok(EntityOutcome::Appended),
         Ok(Lookup::Known(None)) => Ok(EntityOutcome::Absent),
         Ok(Lookup::NeedsDisk { block_bytes }) => Err(block_bytes.into()),
         Err(failure) => Ok(EntityOutcome::Failed(failure)),

@@ -101,13 +101,14 @@ impl Storage {
     }
 
     /// Begins to read the newest value of `key`, except a block of the disk longer than
-    /// `block_bytes_max`.
+    /// `block_bytes_max`. `buffer`: see [`LocalStore::try_get`].
     #[inline]
     pub(super) fn get(
         &self,
         store: &dyn LocalStore,
         key: &Key,
         block_bytes_max: u32,
+        buffer: Option<&mut Vec<u8>>,
         now_ns: u64,
     ) -> Reading {
         match self.config.dispatch {
@@ -116,7 +117,7 @@ impl Storage {
             }
             DispatchMode::Hybrid => {
                 let mut work = StorageWork::at(now_ns);
-                match store.try_get(key, &mut work.read) {
+                match store.try_get(key, buffer, &mut work.read) {
                     Ok(Lookup::NeedsDisk { block_bytes }) if block_bytes <= block_bytes_max => {}
                     found => return Reading::Done(self.done_here(work, found)),
                 }

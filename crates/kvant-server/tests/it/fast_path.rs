@@ -2,6 +2,7 @@
 
 use crate::client::{Client, Response};
 use crate::fixture::{Fixture, config};
+use kvant_base::Consumer;
 use kvant_server::ServerConfig;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
@@ -123,6 +124,53 @@ fn a_connection_moves_to_hyper_with_all_received_bytes() {
         }
         client.assert_goes_on();
     }
+}
+
+/// Hyper's buffers are counted, and go with it.
+#[test]
+fn a_connection_leaves_hyper_with_its_next_plain_request() {
+    let fixture = Fixture::new();
+    let has_buffers = || fixture.memory.used_bytes(Consumer::Connections) > 10_000;
+    let mut client = fixture.client();
+    let range = "GET /v0/entities?start=a HTTP/1.1\r\nHost: x\r\n\r\n";
+    let get = "GET /v0/entity?id=a HTTP/1.1\r\nHost: x\r\n\r\n";
+    for by_hyper in [range, &get.replace("\r\n\r\n", "\r\nTE: trailers\r\n\r\n")] {
+        client.send(by_hyper);
+        client.read_response("GET");
+        assert!(has_buffers());
+        client.send(get);
+        assert_eq!(client.read_response("GET").status, 404);
+        assert!(!has_buffers());
+        // Also in one piece, where hyper has them in its buffer.
+        client.send(format!("{by_hyper}{get}{get}"));
+        (0..3).for_each(|_| drop(client.read_response("GET")));
+        assert!(has_buffers());
+        client.send(get);
+        assert_eq!(client.read_response("GET").status, 404);
+        assert!(!has_buffers());
+    }
+}
+
+/// The rest of a body, and of a head, may look like a plain request.
+#[test]
+fn what_belongs_to_a_request_of_hyper_is_not_served_as_one() {
+    let fixture = Fixture::new();
+    fixture.put("a", b"value");
+    let get = "GET /v0/entity?id=a HTTP/1.1\r\nHost: x\r\n\r\n";
+    let mut client = fixture.client();
+    let length = get.len();
+    client.send(format!("PUT /v0/entity HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n"));
+    std::thread::sleep(Duration::from_millis(20));
+    client.send(get);
+    assert_eq!(client.read_response("PUT").status, 400);
+    client.assert_goes_on();
+
+    let by_hyper = "GET /v0/status HTTP/1.1\r\nHost: x\r\nTE: trailers\r\n\r\n";
+    let mut client = fixture.client();
+    client.send(format!("{by_hyper}GET /v0/status HTTP/1.1\r\nHost: x\r\nA: "));
+    assert_eq!(client.read_response("GET").status, 200);
+    client.send(get);
+    assert_eq!(client.read_response("GET").status, 400, "it has two hosts");
 }
 
 #[test]

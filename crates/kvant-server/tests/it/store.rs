@@ -165,10 +165,15 @@ impl Store for FaultyStore {
 
 impl LocalStore for FaultyStore {
     fn get(&self, key: &[u8], _block_bytes_max: u32, trace: &mut ReadTrace) -> Result<Lookup> {
-        self.try_get(key, trace)
+        self.try_get(key, None, trace)
     }
 
-    fn try_get(&self, key: &[u8], _trace: &mut ReadTrace) -> Result<Lookup> {
+    fn try_get(
+        &self,
+        key: &[u8],
+        _buffer: Option<&mut Vec<u8>>,
+        _trace: &mut ReadTrace,
+    ) -> Result<Lookup> {
         self.reads.fetch_add(1, Ordering::SeqCst);
         drop(self.reading.lock().unwrap());
         if self.faults.damaged_key.lock().unwrap().as_deref() == Some(key) {

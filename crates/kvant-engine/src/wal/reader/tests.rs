@@ -235,11 +235,11 @@ fn random_log(rng: &mut Rng) -> Written {
                     op_count: 1,
                     synced_bytes: end_bytes,
                 };
-                // Encoded for this file, but for another offset.
-                decoy.encode(NUM, end_bytes + 1000).repeat(count.div_ceil(RECORD_HEADER_BYTES))
+                // Encoded for this file, but for an offset behind all of it.
+                decoy.encode(NUM, 1 << 40).repeat(count.div_ceil(RECORD_HEADER_BYTES))
             }
         };
-        // Without headers: neither the decoys nor the synced offsets need exact ones.
+        // Without headers: synced offsets need not be exact.
         end_bytes += payload.len() as u64;
         records.push((payload, synced_bytes));
     }

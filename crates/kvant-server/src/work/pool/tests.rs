@@ -141,6 +141,7 @@ impl Describe for GetRequest {
     fn describe_output(found: kvant_base::Result<Lookup>) -> String {
         match found.unwrap() {
             Lookup::Known(value) => format!("got {}", String::from_utf8_lossy(&value.unwrap())),
+            Lookup::Appended => unreachable!("workers have no buffer"),
             Lookup::NeedsDisk { .. } => "needs the disk".to_string(),
         }
     }

@@ -88,7 +88,12 @@ impl LocalStore for FakeStore {
         }
     }
 
-    fn try_get(&self, _key: &[u8], _trace: &mut ReadTrace) -> Result<Lookup> {
+    fn try_get(
+        &self,
+        _key: &[u8],
+        _buffer: Option<&mut Vec<u8>>,
+        _trace: &mut ReadTrace,
+    ) -> Result<Lookup> {
         unreachable!("workers read from the disk")
     }
 
