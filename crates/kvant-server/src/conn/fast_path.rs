@@ -58,22 +58,25 @@ pub(super) async fn serve(
     cx: &ConnContext,
     plane: Plane,
     socket: &mut Socket,
-    mut first: Vec<u8>,
+    first: Vec<u8>,
 ) -> io::Result<FastPathEnd> {
+    cx.buffers.read.borrow_mut().room(first.len()).copy_from_slice(&first);
+    let mut first_bytes = first.len();
+    drop(first);
     loop {
-        let received = poll_fn(|_| match cx.stopping.get() {
-            _ if !first.is_empty() => {
-                let first = mem::take(&mut first);
-                cx.buffers.read.borrow_mut().room(first.len()).copy_from_slice(&first);
-                Poll::Ready(Ok(Some(first.len())))
+        let received_bytes = match mem::take(&mut first_bytes) {
+            0 => {
+                let received = poll_fn(|_| match cx.stopping.get() {
+                    true => Poll::Ready(Ok(None)),
+                    false => socket.poll_receive(REQUEST_BYTES_MAX).map_ok(Some),
+                });
+                match received.await? {
+                    None => return Ok(FastPathEnd::HandedOver),
+                    Some(0) => return Ok(FastPathEnd::Closed),
+                    Some(count) => count,
+                }
             }
-            true => Poll::Ready(Ok(None)),
-            false => socket.poll_receive(REQUEST_BYTES_MAX).map_ok(Some),
-        });
-        let received_bytes = match received.await? {
-            None => return Ok(FastPathEnd::HandedOver),
-            Some(0) => return Ok(FastPathEnd::Closed),
-            Some(count) => count,
+            bytes => bytes,
         };
         let Some(begun) = begin(cx, plane, &socket.state, received_bytes) else {
             socket.hand_over(cx.buffers.read.borrow().received(received_bytes).to_vec());

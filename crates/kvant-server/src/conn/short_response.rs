@@ -108,7 +108,6 @@ impl ShortResponse {
     /// Writes the head into `out`, in hyper's order and spelling. Returns where it starts, what
     /// follows the contents of `out`, and the memory that this holds. `date_end`: the end of the
     /// head, from [`DateText`]. `closes`: it is the last response of the connection.
-    #[inline]
     pub(super) fn write_head(
         self,
         out: &mut Vec<u8>,
