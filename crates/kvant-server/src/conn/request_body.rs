@@ -103,7 +103,10 @@ pub(crate) async fn read(
     bytes_max: u64,
 ) -> Result<Value, Problem> {
     let Unread { problem, taken_bytes } = match try_read(call, reply, &mut body, bytes_max).await {
-        Ok(value) => return Ok(value),
+        Ok(value) => {
+            call.socket.has_body.set(false);
+            return Ok(value);
+        }
         Err(unread) => unread,
     };
     let can_go_on =

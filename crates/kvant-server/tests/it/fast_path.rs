@@ -134,7 +134,13 @@ fn a_connection_leaves_hyper_with_its_next_plain_request() {
     let mut client = fixture.client();
     let range = "GET /v0/entities?start=a HTTP/1.1\r\nHost: x\r\n\r\n";
     let get = "GET /v0/entity?id=a HTTP/1.1\r\nHost: x\r\n\r\n";
-    for by_hyper in [range, &get.replace("\r\n\r\n", "\r\nTE: trailers\r\n\r\n")] {
+    let put = |headers: &str, value: &str| {
+        format!("PUT /v0/entity?id=b HTTP/1.1\r\nHost: x\r\n{headers}\r\n\r\n{value}")
+    };
+    let long = put("Content-Length: 20000", &"v".repeat(20_000));
+    let chunked = put("Transfer-Encoding: chunked", "5\r\nvalue\r\n0\r\n\r\n");
+    let odd = get.replace("\r\n\r\n", "\r\nTE: trailers\r\n\r\n");
+    for by_hyper in [range, &odd, &long, &chunked] {
         client.send(by_hyper);
         client.read_response("GET");
         assert!(has_buffers());
