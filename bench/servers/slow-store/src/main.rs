@@ -149,7 +149,12 @@ impl LocalStore for SlowStore {
         self.store.get(key, block_bytes_max, trace)
     }
 
-    fn try_get(&self, _key: &[u8], _trace: &mut ReadTrace) -> Result<Lookup> {
+    fn try_get(
+        &self,
+        _key: &[u8],
+        _buffer: Option<&mut Vec<u8>>,
+        _trace: &mut ReadTrace,
+    ) -> Result<Lookup> {
         Ok(Lookup::NeedsDisk { block_bytes: 0 })
     }
 

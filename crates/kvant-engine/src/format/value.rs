@@ -72,3 +72,6 @@ impl ValueTaker for Appending<'_> {
         Value::Bytes(value)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! Reads one log file and decides where it ends: the recovery rule of `docs/formats/wal.md`.
 
 use super::layout::{FILE_HEADER_BYTES, FileHeader, FileHeaderFault, PreviousWal};
-use super::scan::{RecordFault, Window};
+use super::scan::Window;
 use crate::batch::{self, Op};
 use crate::format::{FileNum, SeqNum};
 use kvant_base::{Error, ErrorKind, Result};
@@ -121,7 +121,7 @@ impl WalReader {
                 reader.previous = header.previous;
                 reader.good_bytes = header_bytes;
             }
-            Err(what) => reader.finish_torn(RecordFault { what, resume_bytes: header_bytes })?,
+            Err(what) => reader.finish_torn(what)?,
         }
         Ok(reader)
     }
@@ -162,8 +162,8 @@ impl WalReader {
         }
         let record = match self.window.record(self.file_num, offset_bytes, self.next_seq)? {
             Ok(record) => record,
-            Err(fault) => {
-                self.finish_torn(fault)?;
+            Err(what) => {
+                self.finish_torn(what)?;
                 return Ok(None);
             }
         };
@@ -212,16 +212,18 @@ impl WalReader {
         }
     }
 
-    /// Ends the log before `fault`, unless it lies before an offset that a later record states to
-    /// be synced.
-    fn finish_torn(&mut self, fault: RecordFault) -> Result<()> {
+    /// Ends the log after its valid part, unless a later record states that more was synced. `what`
+    /// is wrong there.
+    fn finish_torn(&mut self, what: &'static str) -> Result<()> {
         let contents_bytes = self.window.contents_end(self.good_bytes)?;
         if contents_bytes == self.good_bytes && self.window.len_bytes() > 0 {
             return self.finish(WalEndReason::Clean, contents_bytes);
         }
-        let later = self.window.scan(self.file_num, fault.resume_bytes, None)?;
+        // The bad record itself, if its header is valid, states no offset behind its own.
+        let from_bytes = self.good_bytes.max(FILE_HEADER_BYTES as u64);
+        let later = self.window.scan(self.file_num, from_bytes, self.next_seq)?;
         self.synced_bytes = self.synced_bytes.max(later.synced_bytes);
-        self.finish(WalEndReason::Torn(fault.what), contents_bytes)
+        self.finish(WalEndReason::Torn(what), contents_bytes)
     }
 
     /// Ends the log at `good_bytes`, unless more is known to be synced. Behind `contents_bytes`

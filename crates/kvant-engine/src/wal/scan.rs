@@ -31,13 +31,6 @@ pub(super) struct Record {
     pub(super) end_bytes: u64,
 }
 
-/// Why there is no valid record.
-pub(super) struct RecordFault {
-    pub(super) what: &'static str,
-    /// Where a search for later records starts.
-    pub(super) resume_bytes: u64,
-}
-
 impl Window {
     pub(super) fn new(file: Arc<dyn File>, path: &Path) -> Result<Window> {
         let len_bytes = file.len_bytes().map_err(|e| Error::io("read the length of", path, e))?;
@@ -85,14 +78,14 @@ impl Window {
         &self.buffer
     }
 
-    /// Buffers the record at `offset_bytes`. `next_seq` is the number after the record before it;
-    /// without it only a full record is found.
+    /// Buffers the record at `offset_bytes`, or says why there is none. `next_seq` is the number
+    /// after the record before it; without it only a full record is found.
     pub(super) fn record(
         &mut self,
         file_num: FileNum,
         offset_bytes: u64,
         next_seq: Option<SeqNum>,
-    ) -> Result<std::result::Result<Record, RecordFault>> {
+    ) -> Result<std::result::Result<Record, &'static str>> {
         if let Some(first_seq) = next_seq
             && let Some(record) = self.short_record(Place { file_num, offset_bytes, first_seq })?
         {
@@ -100,12 +93,11 @@ impl Window {
         }
         let header = match self.full_header(file_num, offset_bytes)? {
             Ok(header) => header,
-            Err(what) => return Ok(Err(RecordFault { what, resume_bytes: offset_bytes + 1 })),
+            Err(what) => return Ok(Err(what)),
         };
         let end_bytes = offset_bytes + header.record_bytes();
-        let fault = |what| Ok(Err(RecordFault { what, resume_bytes: end_bytes }));
         if end_bytes > self.len_bytes {
-            return fault("a record's payload is cut short");
+            return Ok(Err("a record's payload is cut short"));
         }
         let record_bytes = usize::try_from(header.record_bytes()).map_err(|_| {
             Error::new(ErrorKind::Unsupported, "a record is larger than this machine can address")
@@ -113,7 +105,7 @@ impl Window {
         let start = self.fill(offset_bytes, record_bytes)?.start;
         let payload = start + RECORD_HEADER_BYTES..start + record_bytes;
         if header.payload_checksum != crc32c_masked(&[&self.buffer[payload.clone()]]) {
-            return fault("a record's payload checksum does not match");
+            return Ok(Err("a record's payload checksum does not match"));
         }
         Ok(Ok(Record { header, payload, end_bytes }))
     }

@@ -6,7 +6,7 @@
 use crate::common::{DIR, World, random_options, rounds, seed};
 use bytes::Bytes;
 use kvant_base::ErrorKind;
-use kvant_engine::{Db, Lookup, RangeIter, ReadTrace, Snapshot, WriteBatch};
+use kvant_engine::{Db, Lookup, RangeIter, ReadTrace, Snapshot, Value, WriteBatch};
 use kvant_env::rng::Rng;
 use kvant_env::testing::FaultyFs;
 use kvant_env::{Clock, Fs};
@@ -160,6 +160,15 @@ impl Run {
             let found = db.try_get(&key, &mut ReadTrace::default());
             let expected = Lookup::Known(expected.clone());
             assert_eq!(found.expect("a read succeeds"), expected, "key {key:?}");
+            let mut buffer = b"before".to_vec();
+            let found = db.try_get_into(&key, &mut buffer, 100, &mut ReadTrace::default());
+            let found = match found.expect("a read succeeds") {
+                Lookup::Known(Some(Value::Appended)) => Some(Bytes::from(buffer).slice(6..)),
+                Lookup::Known(Some(Value::Bytes(value))) => Some(value),
+                Lookup::Known(None) => None,
+                Lookup::NeedsDisk { .. } => panic!("the disk is memory"),
+            };
+            assert_eq!(Lookup::Known(found), expected, "key {key:?}");
         }
         assert_eq!(db.get(&key).expect("a read succeeds"), expected, "key {key:?}");
     }

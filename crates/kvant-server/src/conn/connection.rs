@@ -49,7 +49,7 @@ impl Drop for Presence {
 
 enum End<T> {
     Served(T),
-    /// The sweep ended it, between two requests.
+    /// Something is due, between two requests.
     Due(Due),
 }
 
@@ -139,10 +139,9 @@ async fn serve_by_hyper(
         End::Due(due) => {
             // Between two requests hyper holds nothing else: the socket has taken what it wrote.
             socket.take_back(&parts.read_buf);
-            // What came then does not begin a request.
-            let is_plain = due == Due::Plain && parts.read_buf.is_empty();
-            let due = if due == Due::Plain && !is_plain { Due::Idle } else { due };
-            return Some((socket, due));
+            // If hyper holds the beginning of a head, what came belongs to it.
+            let is_for_hyper = due == Due::Plain && !parts.read_buf.is_empty();
+            return Some((socket, if is_for_hyper { Due::Idle } else { due }));
         }
     };
     let is_malformed = matches!(&result, Err(error) if error.is_parse());
@@ -177,14 +176,14 @@ async fn serve_by_hyper(
     None
 }
 
-/// Goes on with serving unless the sweep has found something that is due.
+/// Goes on with serving unless something is due.
 #[inline]
 fn poll_unless_due<T>(
     progress: &Progress,
     serving: Pin<&mut impl Future<Output = T>>,
     cx: &mut Context<'_>,
 ) -> Poll<End<T>> {
-    // Bytes that came meanwhile are served first: then nothing is due any more.
+    // Bytes that came meanwhile are served first: then nothing of the sweep is due any more.
     match serving.poll(cx) {
         Poll::Ready(result) => Poll::Ready(End::Served(result)),
         Poll::Pending => {

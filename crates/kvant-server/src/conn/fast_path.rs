@@ -2,7 +2,8 @@
 //!
 //! A connection begins here and goes over to hyper with the first request that is not plain
 //! ([`PlainRequest`]): another route, headers that change the message, a malformed query. Hyper
-//! reads that request from its first byte. The connection comes back when it is idle.
+//! reads that request from its first byte. The connection comes back with the next plain one, or
+//! when it is idle.
 //!
 //! `docs/decisions/0005-plain-requests-without-hyper.md` says why there are two paths.
 //!
@@ -128,7 +129,7 @@ fn begin(
     let work = match query {
         None => BegunWork::Response(ShortResponse::status_ready()),
         Some(query) => {
-            if body_bytes as u64 > cx.config.value_bytes_max.min(SMALL_BYTES)
+            if !is_short(cx, body_bytes)
                 || query.ttl_ms.is_some() && !store.has(Capability::Ttl)
                 || query.check_replicas(store.replica_count()).is_err()
             {
@@ -156,6 +157,17 @@ fn begin(
     };
     trace.stamps.arrival_ns = state.take_arrived_ns();
     Some(Begun { route, column, work, trace })
+}
+
+/// Whether the request that was received is one for this path. (It may turn out to be for hyper
+/// nevertheless, by what its query asks for.)
+pub(super) fn serves(cx: &ConnContext, received: &[u8]) -> bool {
+    let can_serve = cx.storage.lifecycle.store().is_some() && !cx.stopping.get();
+    can_serve && understand(cx, received).is_some_and(|request| is_short(cx, request.body_bytes))
+}
+
+fn is_short(cx: &ConnContext, body_bytes: usize) -> bool {
+    body_bytes as u64 <= cx.config.value_bytes_max.min(SMALL_BYTES)
 }
 
 /// The request that was received; `None` if hyper has to parse it.

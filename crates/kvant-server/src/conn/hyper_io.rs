@@ -1,10 +1,7 @@
 //! A socket as hyper's I/O object: what hyper reads, and its refusals that need another status.
 
-use super::context::ConnContext;
+use super::fast_path;
 use super::socket::{HEAD_BUFFER_BYTES, READ_BYTES_MAX, Socket};
-use crate::http::Route;
-use crate::http::plain_request::PlainRequest;
-use crate::memory::SMALL_BYTES;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use kvant_base::tag::{self, Stage};
 use std::io::{self, IoSlice};
@@ -72,18 +69,6 @@ pub(super) fn status_of_too_large(unread: &[u8]) -> &'static str {
     }
 }
 
-/// Whether these bytes, which begin a request, are one that the fast path serves.
-fn is_plain(cx: &ConnContext, received: &[u8]) -> bool {
-    let known = cx.buffers.known_requests.borrow().find(received);
-    let body_bytes = known.map(|request| request.body_bytes).or_else(|| {
-        let request = PlainRequest::parse(received)?;
-        let is_served =
-            matches!(Route::from_name(request.path), Some(Route::Status | Route::Entity));
-        is_served.then_some(request.body.len())
-    });
-    body_bytes.is_some_and(|bytes| bytes as u64 <= SMALL_BYTES) && !cx.stopping.get()
-}
-
 impl Read for Socket {
     fn poll_read(
         self: Pin<&mut Self>,
@@ -102,7 +87,8 @@ impl Read for Socket {
             read_buffer = socket.cx.buffers.read.borrow();
             let received = read_buffer.received(received_bytes);
             let state = &socket.state;
-            if state.progress.is_idle() && !state.has_body.get() && is_plain(&socket.cx, received) {
+            let begins_request = state.progress.is_idle() && !state.has_body.get();
+            if begins_request && fast_path::serves(&socket.cx, received) {
                 socket.unread = received.to_vec();
                 state.progress.leave_hyper();
                 return Poll::Pending;

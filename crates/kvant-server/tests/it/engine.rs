@@ -91,6 +91,30 @@ fn every_row_on_the_real_engine_and_again_after_a_restart() {
     }
 }
 
+/// Short values are copied into the response, longer ones into memory of their own, long ones not
+/// at all.
+#[test]
+fn values_of_every_length_are_read_from_memtables_and_tables() {
+    let kvant = Kvant::start(SyncLevel::Os);
+    let mut client = kvant.client();
+    let value_of = |bytes: usize| (0..bytes).map(|i| (i % 251) as u8).collect::<Vec<u8>>();
+    const LENGTHS: [usize; 8] = [0, 1, 300, 8_191, 8_192, 8_193, 65_536, 65_537];
+    for bytes in LENGTHS {
+        let target = format!("/v0/entity?id={bytes}");
+        assert_eq!(client.request("PUT", &target, &value_of(bytes)).status, 201);
+    }
+    for round in ["memtable", "table", "block cache"] {
+        for bytes in LENGTHS {
+            let response = client.request("GET", &format!("/v0/entity?id={bytes}"), b"");
+            assert!(response.body == value_of(bytes), "{bytes} bytes from the {round}");
+        }
+        if round == "memtable" {
+            assert_eq!(client.request("POST", "/v0/admin/flush", b"").status, 200);
+        }
+    }
+    kvant.stop().unwrap();
+}
+
 #[test]
 fn stats_and_metrics_show_the_engine() {
     let kvant = Kvant::start(SyncLevel::Os);

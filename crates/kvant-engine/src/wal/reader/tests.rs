@@ -198,6 +198,28 @@ fn an_invalid_tail_ends_the_log() {
     }
 }
 
+/// Behind a short record with a damaged payload, the others are passed over: what a value looks
+/// like does not matter.
+#[test]
+fn a_value_that_looks_like_a_header_states_nothing() {
+    let before = written(&[(vec![7; 30], 0), (vec![7; 30], 0)]);
+    let [_, torn] = &before.records[..] else { panic!("two records") };
+    let value_bytes = (before.image.len() + torn.header_bytes) as u64;
+    let forged = RecordHeader {
+        payload_checksum: 0,
+        payload_bytes: 10,
+        first_seq: SeqNum(9),
+        op_count: 1,
+        synced_bytes: value_bytes,
+    };
+    let forged = forged.encode(NUM, value_bytes).to_vec();
+    let log = written(&[(vec![7; 30], 0), (vec![7; 30], 0), (forged, 0)]);
+    let mut image = log.image.clone();
+    image[torn.range.end - 1] ^= 1;
+    let (found, end) = read(&image, 0).unwrap();
+    assert_eq!((found.len(), end.good_bytes), (1, torn.range.start as u64));
+}
+
 #[test]
 fn random_damage_is_handled_by_the_rule() {
     let seed = test_seed();

@@ -30,7 +30,8 @@ pub(crate) struct SocketState {
     exchange: Cell<Option<Trace>>,
     /// The activity of that request or the last one.
     pub(in crate::conn) activity: Cell<tag::Activity>,
-    /// The body of that request may not have ended: what comes may be the rest of it.
+    /// The body of that request may not have ended: what comes may be the rest of it. Today each
+    /// response before that end closes the connection.
     pub(in crate::conn) has_body: Cell<bool>,
     /// Hyper has all of its response.
     pub(in crate::conn) is_complete: Cell<bool>,
