@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 /// Longest wait for a change, so that a hanging server fails the test.
 const WAIT_MAX: Duration = Duration::from_secs(90);
 
+/// Longest wait for ranges to take all the room of a node.
+const FULL_WAIT_MAX: Duration = Duration::from_secs(5);
+
 /// More than a node takes at a time: each range of 16 buckets begins with eight pages.
 const RANGE_COUNT: usize = 4_096 / 8 + 64;
 
@@ -29,6 +32,26 @@ impl Node {
         let turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let pid = std::env::var("KVANT_TEST_CLUSTER_PID");
         Node { pid: pid.expect("`cargo xtask cluster-check` says"), _turn: turn }
+    }
+
+    /// Stops the node. A thread of it that runs when the signal is sent goes on until another one
+    /// has taken the signal: an answer may still come.
+    fn stop(&self) {
+        self.signal("STOP");
+        let begin = Instant::now();
+        while !self.is_stopped() {
+            assert!(begin.elapsed() < WAIT_MAX, "the node does not stop");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid)).expect("the node runs");
+        tasks.flatten().all(|task| {
+            // A thread that has ended meanwhile does nothing more.
+            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('T'))
+        })
     }
 
     fn signal(&self, name: &str) {
@@ -61,13 +84,23 @@ fn wait_for(server: &TestServer, path: &str, is_there: impl Fn(&str) -> bool) ->
     }
 }
 
+/// Whether the only node has as many requests in flight as it may have.
+fn has_no_room(server: &TestServer) -> bool {
+    let response = exchange(server, "GET", "/v0/stats");
+    let body = response.split_once("\r\n\r\n").expect("a body").1;
+    let stats: Value = serde_json::from_str(body).expect("an object");
+    let node = &stats["engine"]["nodes"][0];
+    let limit = node["in_flight_limit"].as_u64();
+    limit.is_some_and(|limit| node["in_flight"].as_u64().is_some_and(|count| count >= limit))
+}
+
 #[test]
 #[ignore = "needs a node: cargo xtask cluster-check"]
 fn a_cluster_that_goes_away_is_named_and_used_again_when_it_is_back() {
     let (node, dir) = (Node::take(), TempDir::new());
     let server = Keyspace::new(&dir).serve(&dir);
     assert!(exchange(&server, "PUT", "/v0/entity?id=key").starts_with("HTTP/1.1 201 "));
-    node.signal("STOP");
+    node.stop();
     // A write in flight is answered when its connection is given up: it may be there or not.
     let response = exchange(&server, "PUT", "/v0/entity?id=key");
     assert!(response.starts_with("HTTP/1.1 504 "), "{response}");
@@ -95,13 +128,17 @@ fn requests_that_find_no_room_at_a_node_are_refused_and_served_when_it_goes_on()
     let begin = Instant::now();
     // A node that is stopped has room for some seconds more: until its connections are given up.
     let refused = loop {
-        node.signal("STOP");
+        node.stop();
         let mut waiting: Vec<Connection> = Vec::new();
         for _ in 0..RANGE_COUNT {
             let mut connection = Connection::open(server.addr()).expect("the server listens");
             let range = b"GET /v0/entities?start=a HTTP/1.1\r\nHost: x\r\n\r\n";
             connection.send(range).expect("the server takes requests");
             waiting.push(connection);
+        }
+        let begin_full = Instant::now();
+        while !has_no_room(&server) && begin_full.elapsed() < FULL_WAIT_MAX {
+            std::thread::sleep(Duration::from_millis(5));
         }
         let response = exchange(&server, "GET", get);
         node.signal("CONT");
