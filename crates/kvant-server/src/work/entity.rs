@@ -76,7 +76,7 @@ impl Future for EntityWork {
     }
 }
 
-/// Begins to read the newest value of `key`. A value that is there at once may be appended to
+/// Begins to read the newest value of `key`. A read that completes at once may append the value to
 /// `buffer`: [`EntityOutcome::Appended`].
 #[inline]
 pub(crate) fn get(
