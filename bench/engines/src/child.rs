@@ -159,10 +159,14 @@ fn measure(job: &Job, workload: &Workload) -> Result<Figures, Failure> {
         workload.prepare(bench)?;
         let is_recovery = workload.start == Start::Killed;
         let before = if is_recovery { before_open } else { Usage::now()? };
+        let written_before = bench.engine.written_bytes();
         let done = workload.run(bench)?;
         let usage = Usage::now()?.since(&before);
         bench.engine.settle()?;
-        let settled = Usage::now()?.since(&before);
+        let mut settled = Usage::now()?.since(&before);
+        // Pages that are written again before the disk has had them are made dirty once.
+        let written_bytes = bench.engine.written_bytes() - written_before;
+        settled.written_bytes = settled.written_bytes.max(written_bytes);
         let latencies = done.latencies.iter();
         Ok(Figures {
             op_count: done.op_count,

@@ -35,6 +35,11 @@ pub(crate) trait Engine: Send + Sync {
         usage::wait_for_quiet_threads(SETTLE_MAX)
     }
 
+    /// Bytes that the engine has written since it was opened, by its own account; 0 if it has none.
+    fn written_bytes(&self) -> u64 {
+        0
+    }
+
     /// The engine's own account, for the results file.
     fn stats(&self) -> serde_json::Value {
         serde_json::Value::Null

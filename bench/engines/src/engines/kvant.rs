@@ -60,6 +60,11 @@ impl Engine for Kvant {
         engine::settle(&self.0).map(drop)
     }
 
+    fn written_bytes(&self) -> u64 {
+        let stats = self.0.stats();
+        stats.wal.written_bytes + stats.flushes.written_bytes + stats.compactions.written_bytes
+    }
+
     fn stats(&self) -> serde_json::Value {
         serde_json::to_value(self.0.stats()).unwrap_or_default()
     }

@@ -1,26 +1,20 @@
 //! The log and the active memtable, which the commit pipeline writes.
-//!
-//! Sealing a memtable costs one small write: the flush task prepares the next log file, and makes
-//! its name durable, ahead of time.
 
 use super::admission::Admission;
+use super::next_log::{NextLog, PreparedLog};
 use super::pipeline::{CommitEnv, Leader, Pipeline};
 use super::queue::{Completion, Group};
 use super::sync::{LogFile, LogSync};
 use crate::batch::WriteBatch;
 use crate::context::last_failure::LastFailure;
 use crate::context::{Context, TaskName};
-use crate::format::{FileKind, FileNum, SeqNum, file_path};
+use crate::format::{FileNum, SeqNum};
 use crate::memtable::MemtableWriter;
-use crate::options::SyncLevel;
 use crate::tree::Tree;
 use crate::tree::view::{is_full, new_memtable};
 use crate::wal::{PreviousWal, WalWriter};
-use kvant_base::lock::NamedMutex;
 use kvant_base::log::Level;
 use kvant_base::{Error, ErrorKind, Result};
-use kvant_env::{File, MappedFile};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,8 +22,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const SPACE_CHECK_BYTES: u64 = 1 << 20;
 /// More than the header of a log or of a record takes.
 const HEADER_BYTES_MAX: u64 = 64;
-/// Least room of the disk, in logs, with which a log is reserved ahead.
-const MAPPED_ROOM_LOGS: u64 = 8;
 /// Largest active memtable on a full disk, in memtables: with the sealed ones it stays below half
 /// of the memory.
 const FULL_DISK_MEMTABLES_MAX: u64 = 4;
@@ -53,8 +45,7 @@ pub(crate) struct LogEnv {
     tree: Arc<Tree>,
     admission: Arc<Admission>,
     sync: Arc<LogSync>,
-    /// Held while a log is made, so that logs are used in the order of their numbers.
-    prepared: NamedMutex<Option<PreparedLog>>,
+    pub(crate) next_log: NextLog,
     pub(crate) failure: LastFailure,
     pub(crate) counters: LogCounters,
 }
@@ -75,32 +66,6 @@ pub(crate) struct LogWriter {
     /// The end of the history before `wal`, where there is none yet.
     pub(crate) previous: Option<PreviousWal>,
     pub(crate) active: MemtableWriter,
-}
-
-/// A log file whose name is durable.
-struct PreparedLog {
-    num: FileNum,
-    path: PathBuf,
-    file: Arc<dyn File>,
-    mapped: Option<Box<dyn MappedFile>>,
-}
-
-/// Reserves and maps what the log of a memtable usually takes, unless the disk has little room
-/// besides `working_bytes`. At [`SyncLevel::Always`] nothing is mapped: a system call is a small
-/// part of what a write waits for there.
-pub(crate) fn map_log(
-    context: &Context,
-    file: &dyn File,
-    working_bytes: u64,
-) -> Option<Box<dyn MappedFile>> {
-    let Context { env, dir, options, .. } = context;
-    if options.sync == SyncLevel::Always {
-        return None;
-    }
-    let log_bytes = options.memtable_bytes;
-    let wanted_bytes = working_bytes.saturating_add(log_bytes.saturating_mul(MAPPED_ROOM_LOGS));
-    let available_bytes = env.fs.available_bytes(dir).ok()?;
-    (available_bytes >= wanted_bytes).then(|| file.map(log_bytes)).flatten()
 }
 
 impl Log {
@@ -131,7 +96,7 @@ impl LogEnv {
             tree: Arc::clone(tree),
             admission: Arc::clone(admission),
             sync: Arc::clone(sync),
-            prepared: NamedMutex::new("prepared_wal", None),
+            next_log: NextLog::new(context, admission),
             failure: LastFailure::new(),
             counters: LogCounters::default(),
         }
@@ -141,32 +106,8 @@ impl LogEnv {
     pub(crate) fn known_logs(&self) -> Vec<(FileNum, u64)> {
         // The prepared log first: if it comes into use meanwhile, the second row for it has at
         // least as many synced bytes.
-        let prepared = self.prepared.lock().as_ref().map(|log| (log.num, 0));
+        let prepared = self.next_log.prepared_num().map(|num| (num, 0));
         prepared.into_iter().chain(self.sync.known_logs()).collect()
-    }
-
-    /// Prepares the next log. True when there was none.
-    pub(crate) fn prepare_log(&self) -> Result<bool> {
-        let mut prepared = self.prepared.lock();
-        let is_missing = prepared.is_none();
-        if is_missing {
-            *prepared = Some(self.create_log()?);
-        }
-        Ok(is_missing)
-    }
-
-    fn create_log(&self) -> Result<PreparedLog> {
-        let Context { env, dir, .. } = &*self.context;
-        let num = self.context.new_file_num();
-        let path = file_path(dir, FileKind::Wal, num);
-        let file = env.fs.create(&path).map_err(|source| Error::io("create", &path, source))?;
-        self.context.sync_dir()?;
-        let mapped = if self.context.is_closing() || self.admission.space.is_full() {
-            None
-        } else {
-            map_log(&self.context, &*file, self.admission.working_bytes())
-        };
-        Ok(PreparedLog { num, path, file, mapped })
     }
 
     /// Seals the active memtable, and continues in a new one and a new log file.
@@ -183,23 +124,22 @@ impl LogEnv {
     }
 
     fn begin_log(&self, writer: &mut LogWriter) -> Result<FileNum> {
-        let mut prepared = self.prepared.lock();
-        let taken = prepared.take().map_or_else(|| self.create_log(), Ok);
-        drop(prepared);
-        let log = taken?;
+        let log = self.next_log.take()?;
         let previous = writer.wal.as_ref().map(WalWriter::as_previous).or(writer.previous);
-        let mut wal = match WalWriter::start(Arc::clone(&log.file), &log.path, log.num, previous) {
+        let file = Arc::clone(&log.file);
+        let started = WalWriter::start(file, &log.path, log.num, previous, log.earlier_bytes);
+        let mut wal = match started {
             Ok(wal) => wal,
             Err(error) => {
                 // The file may hold half a header, which a later attempt overwrites. The manifest
                 // may name the file, so it is not removed.
-                *self.prepared.lock() = Some(log);
+                self.next_log.put_back(log);
                 return Err(error);
             }
         };
         let written_bytes = wal.end_bytes();
         self.counters.wal_bytes.fetch_add(written_bytes, Ordering::Relaxed);
-        let PreparedLog { num, path, file, mapped } = log;
+        let PreparedLog { num, path, file, mapped, .. } = log;
         wal.map(mapped);
         writer.wal = Some(wal);
         if self.sync.add_file(LogFile { num, path, file, written_bytes, synced_bytes: 0 }) {
@@ -306,12 +246,7 @@ impl LogEnv {
     /// write relies on either.
     pub(crate) fn write_closing_record(&self, leader: &mut Leader<LogWriter>) {
         let (next_seq, synced_bytes) = (leader.next_seq, self.sync.current_synced_bytes());
-        if let Some(PreparedLog { file, mapped, .. }) = &mut *self.prepared.lock()
-            && mapped.take().is_some()
-            && let Err(error) = file.set_len(0)
-        {
-            self.context.log.event(Level::Warn, "log_not_cut", &[("error", &error)]);
-        }
+        self.next_log.give_back();
         let Some(wal) = &mut leader.writer.wal else { return };
         let written = wal.append(next_seq, 0, &[], synced_bytes);
         let closed = match written {

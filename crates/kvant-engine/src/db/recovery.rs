@@ -27,7 +27,8 @@ use super::directory::{Created, create_dir, lock};
 use super::inventory::open_table;
 use super::replay::Replay;
 use crate::commit::admission::Admission;
-use crate::commit::log::{LogEnv, LogWriter, map_log};
+use crate::commit::log::{LogEnv, LogWriter};
+use crate::commit::next_log::map_log;
 use crate::commit::pipeline::Pipeline;
 use crate::commit::sync::{LogFile, LogSync};
 use crate::context::Context;
@@ -199,7 +200,7 @@ fn start_wal(
     let start = || {
         env.fs.sync_dir(dir).map_err(|e| Error::io("sync", dir, e))?;
         let mapped = map_log(context, &*file, 0);
-        let mut wal = WalWriter::start(Arc::clone(&file), &path, num, previous)?;
+        let mut wal = WalWriter::start(Arc::clone(&file), &path, num, previous, 0)?;
         wal.map(mapped);
         // The manifest will record the synced bytes. At `os` the logs before this one may not be
         // synced, and a log with synced bytes claims that they are.

@@ -7,12 +7,12 @@ use super::pace::{Pace, Work};
 use crate::commit::space::flush_bytes;
 use crate::context::TaskName;
 use crate::events::number;
-use crate::format::{FileKind, FileNum, SeqNum, file_path};
+use crate::format::SeqNum;
 use crate::iter::{CompactionIter, Horizon, MergeIter, PacedIter};
 use crate::memtable::Memtable;
 use crate::tree::outputs::Outputs;
-use crate::tree::view::SealedMemtable;
-use crate::version::{VersionEdit, list_files};
+use crate::tree::view::{SealedMemtable, is_nearly_full};
+use crate::version::VersionEdit;
 use kvant_base::log::Level;
 use kvant_base::{Error, ErrorKind, Result};
 use std::sync::Arc;
@@ -23,25 +23,30 @@ use std::sync::atomic::Ordering;
 const ORDER_BYTES: u64 = 40;
 
 impl Maintenance {
-    /// Prepares the next log, and flushes one memtable. True when there was something to do.
+    /// Flushes one memtable, or prepares the next log. True when there was something to do.
     pub(crate) fn flush_step(&self) -> Result<bool> {
-        let prepared = self.log.env.prepare_log();
+        let next_log = &self.log.env.next_log;
         if !self.context.is_closing() && self.admission.space.take_early_seal() {
             self.seal_early()?;
         }
-        self.tree.record_logs(|| self.log.env.known_logs(), false);
-        let oldest = self.tree.views.load().sealed.last().cloned();
-        let Some(oldest) = oldest else { return prepared };
-        if oldest.seq_max() > SeqNum(self.tree.visible_seq.load(Ordering::Acquire)) {
-            // The sync that makes it visible wakes this task.
-            return prepared;
+        if self.admission.space.is_full() {
+            next_log.remove_spare();
         }
+        let oldest = self.tree.views.load().sealed.last().cloned();
+        // The sync that makes it visible wakes this task.
+        let visible_seq = SeqNum(self.tree.visible_seq.load(Ordering::Acquire));
+        let Some(oldest) = oldest.filter(|oldest| oldest.seq_max() <= visible_seq) else {
+            let prepared = next_log.prepare();
+            next_log.remove_spare();
+            self.tree.record_logs(|| self.log.env.known_logs(), false);
+            return prepared;
+        };
+        self.tree.record_logs(|| self.log.env.known_logs(), false);
         if self.context.paused_until_ns().is_some() {
-            // The pause began while this step prepared the log. The next step waits for its end.
+            // The pause began during this step. The next one waits for its end.
             return Ok(true);
         }
-        // A log for which there was no space is prepared after the flush, which frees one.
-        self.flush(&oldest, prepared.is_ok())?;
+        self.flush(&oldest)?;
         Ok(true)
     }
 
@@ -64,7 +69,7 @@ impl Maintenance {
         self.context.progressed.notify_all();
     }
 
-    fn flush(&self, sealed: &Arc<SealedMemtable>, prepares_logs: bool) -> Result<()> {
+    fn flush(&self, sealed: &Arc<SealedMemtable>) -> Result<()> {
         let memtable = &sealed.memtable;
         let Some(room) = self.admission.space.make_room(flush_bytes(memtable))? else {
             return Err(Error::new(ErrorKind::NoSpace, "no room for the table of a flush")
@@ -80,7 +85,7 @@ impl Maintenance {
             &self.flushes,
             0,
             fields,
-            || Ok((self.flush_to_table(sealed, prepares_logs)?, memtable_bytes)),
+            || Ok((self.flush_to_table(sealed)?, memtable_bytes)),
             |outputs| vec![("table_bytes", number(outputs.written_bytes))],
         )?;
         self.context.log.event(
@@ -100,17 +105,12 @@ impl Maintenance {
         Ok(())
     }
 
-    /// `prepares_logs`: writers may seal the next memtable before this one is flushed, and would
-    /// have to make a log themselves.
-    fn flush_to_table(
-        &self,
-        sealed: &Arc<SealedMemtable>,
-        mut prepares_logs: bool,
-    ) -> Result<Outputs> {
+    fn flush_to_table(&self, sealed: &Arc<SealedMemtable>) -> Result<Outputs> {
         let tree = &*self.tree;
+        let mut prepares_logs = true;
         let entry_count = sealed.memtable.entry_count();
         let mut pace = Pace::new(&self.context, &self.admission, Work::Flush, entry_count);
-        let order_share = self.put_in_order(&sealed.memtable, &mut pace);
+        let order_share = self.put_in_order(&sealed.memtable, &mut pace, &mut prepares_logs);
         let merged = MergeIter::new(vec![Box::new(sealed.memtable.iter())]);
         let horizon = Horizon {
             snapshots: tree.pinned_seqs.seqs(),
@@ -123,8 +123,7 @@ impl Maintenance {
             self.admission
                 .gate
                 .earn(Work::Flush.ends(), (bytes as f64 * (1.0 - order_share)) as u64);
-            // The next step tries again after an error, and reports it.
-            prepares_logs = prepares_logs && self.log.env.prepare_log().is_ok();
+            self.prepare_if_needed(&mut prepares_logs);
             Ok(())
         })?;
         let mut versions = tree.versions.lock();
@@ -144,30 +143,35 @@ impl Maintenance {
         tree.apply(&mut versions, edit, known_logs, &outputs.tables, Some(sealed))?;
         drop(versions);
         self.log.sync.forget_below(next_wal);
-        self.remove_wals_below(next_wal)?;
+        self.log.env.next_log.retire_below(next_wal)?;
         Ok(outputs)
+    }
+
+    /// The log of the memtable that is being flushed becomes the next one, unless writers need that
+    /// sooner: they would have to make it themselves. After an error there is no other attempt;
+    /// the step after the last flush reports one that lasts.
+    fn prepare_if_needed(&self, may_prepare: &mut bool) {
+        if *may_prepare && is_nearly_full(&self.tree.views.load().active, &self.context.options) {
+            *may_prepare = self.log.env.next_log.prepare().is_ok();
+        }
     }
 
     /// Puts the entries of a memtable in key order, the first part of its flush. Returns the share
     /// of that part, for which writers have earned as much.
-    fn put_in_order(&self, memtable: &Memtable, pace: &mut Pace<'_>) -> f64 {
+    fn put_in_order(
+        &self,
+        memtable: &Memtable,
+        pace: &mut Pace<'_>,
+        prepares_logs: &mut bool,
+    ) -> f64 {
         let data_bytes = memtable.data_bytes();
         let order_share = pace.begin_head(memtable.unordered_count() * ORDER_BYTES, data_bytes);
         let step_share = 1.0 / memtable.order_step_count().max(1) as f64;
         memtable.put_in_order(&mut || {
             let earned_bytes = data_bytes as f64 * order_share * pace.pass_head(step_share);
             self.admission.gate.earn(Work::Flush.ends(), earned_bytes as u64);
+            self.prepare_if_needed(prepares_logs);
         });
         order_share
-    }
-
-    fn remove_wals_below(&self, oldest: FileNum) -> Result<()> {
-        let dir = &self.context.dir;
-        for (kind, num, _) in list_files(&*self.context.env.fs, dir)? {
-            if kind == FileKind::Wal && num < oldest {
-                self.context.remove_file(&file_path(dir, FileKind::Wal, num));
-            }
-        }
-        Ok(())
     }
 }

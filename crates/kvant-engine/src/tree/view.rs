@@ -147,5 +147,11 @@ pub(crate) fn is_full(memtable: &Memtable, options: &Options) -> bool {
         || memtable.entry_count() >= options.memtable_entries_max
 }
 
+/// Whether a memtable will soon be full.
+pub(crate) fn is_nearly_full(memtable: &Memtable, options: &Options) -> bool {
+    memtable.memory_bytes() >= options.memtable_bytes / 4 * 3
+        || memtable.entry_count() >= options.memtable_entries_max / 4 * 3
+}
+
 #[cfg(test)]
 mod tests;

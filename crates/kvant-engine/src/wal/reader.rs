@@ -1,7 +1,7 @@
 //! Reads one log file and decides where it ends: the recovery rule of `docs/formats/wal.md`.
 
 use super::layout::{FILE_HEADER_BYTES, FileHeader, FileHeaderFault, PreviousWal};
-use super::scan::Window;
+use super::scan::{ScanSummary, Window};
 use crate::batch::{self, Op};
 use crate::format::{FileNum, SeqNum};
 use kvant_base::{Error, ErrorKind, Result};
@@ -51,18 +51,19 @@ impl WalRecord<'_> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WalEnd {
-    /// End of the last valid record; 0 when the file header is bad.
+    /// End of the last valid record; 0 when the file header is bad, or an earlier log's.
     pub(crate) good_bytes: u64,
     /// Bytes after `good_bytes`, which are discarded.
     pub(crate) discarded_bytes: u64,
-    /// Zeros at the end of the file: space that was reserved and not used.
+    /// The end of the file: space that was reserved, or had an earlier log, and was not used.
     pub(crate) unused_bytes: u64,
     pub(crate) reason: WalEndReason,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WalEndReason {
-    /// The file ends after a valid record, or after its header, or has only zeros there.
+    /// The file ends after a valid record, or after its header, or has a zero there and then no
+    /// record of this log; or it was to become this log and is unchanged.
     Clean,
     /// An invalid record that was not known to be synced follows.
     Torn(&'static str),
@@ -87,6 +88,8 @@ pub(crate) struct WalReader {
     synced_bytes: u64,
     /// First sequence number of the next record; `None`: any.
     next_seq: Option<SeqNum>,
+    /// Whether the file has the header of an earlier log.
+    is_earlier: bool,
     end: Option<WalEnd>,
 }
 
@@ -113,10 +116,15 @@ impl WalReader {
             good_bytes: 0,
             synced_bytes,
             next_seq: first_seq,
+            is_earlier: false,
             end: None,
         };
         let header_bytes = FILE_HEADER_BYTES as u64;
         match reader.read_file_header()? {
+            Ok(header) if header.file_num < file_num => {
+                reader.is_earlier = true;
+                reader.finish_torn("the file header names an earlier log")?;
+            }
             Ok(header) => {
                 reader.previous = header.previous;
                 reader.good_bytes = header_bytes;
@@ -194,7 +202,7 @@ impl WalReader {
             return Ok(Err("the file header is cut short"));
         };
         match FileHeader::decode(bytes) {
-            Ok(header) if header.file_num != self.file_num => {
+            Ok(header) if header.file_num > self.file_num => {
                 let (found, expected) = (header.file_num.0, self.file_num.0);
                 let what = format!("the file header names log {found}, the file name {expected}");
                 Err(Error::corruption(path, 0, what))
@@ -223,11 +231,16 @@ impl WalReader {
         let from_bytes = self.good_bytes.max(FILE_HEADER_BYTES as u64);
         let later = self.window.scan(self.file_num, from_bytes, self.next_seq)?;
         self.synced_bytes = self.synced_bytes.max(later.synced_bytes);
+        let is_unwritten = self.is_earlier || self.window.byte_at(self.good_bytes)? == Some(0);
+        let is_synced = self.synced_bytes > self.good_bytes;
+        if is_unwritten && !is_synced && later == ScanSummary::default() {
+            return self.finish(WalEndReason::Clean, self.good_bytes);
+        }
         self.finish(WalEndReason::Torn(what), contents_bytes)
     }
 
-    /// Ends the log at `good_bytes`, unless more is known to be synced. Behind `contents_bytes`
-    /// there are only zeros.
+    /// Ends the log at `good_bytes`, unless more is known to be synced. What is behind
+    /// `contents_bytes` was not written for this log.
     fn finish(&mut self, reason: WalEndReason, contents_bytes: u64) -> Result<()> {
         let (good_bytes, synced_bytes) = (self.good_bytes, self.synced_bytes);
         if good_bytes < synced_bytes {

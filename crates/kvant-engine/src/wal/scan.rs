@@ -78,6 +78,12 @@ impl Window {
         &self.buffer
     }
 
+    /// The byte at `offset_bytes`; `None` behind the end.
+    pub(super) fn byte_at(&mut self, offset_bytes: u64) -> Result<Option<u8>> {
+        let range = self.fill(offset_bytes, 1)?;
+        Ok(self.buffer[range].first().copied())
+    }
+
     /// Buffers the record at `offset_bytes`, or says why there is none. `next_seq` is the number
     /// after the record before it; without it only a full record is found.
     pub(super) fn record(

@@ -27,7 +27,7 @@ pub(super) fn test_seed() -> u64 {
 /// Creates log `num` in [`DIR`].
 pub(super) fn create(fs: &dyn Fs, num: u64, previous: Option<PreviousWal>) -> WalWriter {
     let path = path_of(num);
-    WalWriter::start(fs.create(&path).unwrap(), &path, FileNum(num), previous).unwrap()
+    WalWriter::start(fs.create(&path).unwrap(), &path, FileNum(num), previous, 0).unwrap()
 }
 
 fn memory_fs() -> FaultyFs {

@@ -5,7 +5,8 @@
 //!    missing;
 //! 2. after a failed append nothing is written until [`WalWriter::rollback`] has truncated the file
 //!    to the end of its last complete record;
-//! 3. behind the records a file is zero, or ends: [`WalWriter::map`] may have reserved space.
+//! 3. behind the records a file is zero, or ends, or has a zero and then the records of an earlier
+//!    log, which are none of this one.
 
 use super::layout::{FILE_HEADER_BYTES, FileHeader, PreviousWal, RecordHeader};
 use super::short::{Place, ShortHeader, Stated};
@@ -28,6 +29,8 @@ pub(crate) struct WalWriter {
     file_num: FileNum,
     /// End of the last complete record.
     end_bytes: u64,
+    /// Before this the file may have records of an earlier log.
+    earlier_bytes: u64,
     /// What the last record leaves a short one to follow from.
     stated: Option<Stated>,
     /// Whether the remains of a failed append have not been truncated yet.
@@ -39,20 +42,25 @@ pub(crate) struct WalWriter {
 }
 
 impl WalWriter {
-    /// Writes the header to `file`, which is empty. Syncs neither the file nor its directory.
+    /// Writes the header to `file`, whose first `earlier_bytes` may have records of an earlier log;
+    /// behind them it is zero, or ends. Syncs neither the file nor its directory.
     pub(crate) fn start(
         file: Arc<dyn File>,
         path: &Path,
         file_num: FileNum,
         previous: Option<PreviousWal>,
+        earlier_bytes: u64,
     ) -> Result<WalWriter> {
-        let header = FileHeader { file_num, previous }.encode();
+        let end_bytes = FILE_HEADER_BYTES as u64;
+        let mut header = FileHeader { file_num, previous }.encode();
+        header.extend_from_slice(end_mark(end_bytes, earlier_bytes));
         file.write_all_at(&header, 0).map_err(|e| Error::io("write the header of", path, e))?;
         Ok(WalWriter {
             file,
             path: path.to_path_buf(),
             file_num,
-            end_bytes: FILE_HEADER_BYTES as u64,
+            end_bytes,
+            earlier_bytes,
             stated: None,
             torn: false,
             copy: Vec::new(),
@@ -118,18 +126,20 @@ impl WalWriter {
     /// Writes a record behind the last one. Returns its length in bytes.
     fn write(&mut self, header: &[u8], payload_parts: &[&[u8]]) -> io::Result<u64> {
         let bytes = header.len() + payload_parts.iter().map(|part| part.len()).sum::<usize>();
+        let end_mark = end_mark(self.end_bytes + bytes as u64, self.earlier_bytes);
         if bytes <= COPIED_BYTES_MAX {
             self.copy.clear();
             self.copy.extend_from_slice(header);
             payload_parts.iter().for_each(|part| self.copy.extend_from_slice(part));
+            self.copy.extend_from_slice(end_mark);
             match &mut self.mapped {
-                Some(mapped) if self.end_bytes + bytes as u64 <= mapped.len_bytes() => {
+                Some(mapped) if self.end_bytes + self.copy.len() as u64 <= mapped.len_bytes() => {
                     mapped.write(&self.copy, self.end_bytes)?;
                 }
                 _ => self.file.write_all_at(&self.copy, self.end_bytes)?,
             }
         } else {
-            let parts = std::iter::once(&header).chain(payload_parts);
+            let parts = std::iter::once(&header).chain(payload_parts).chain([&end_mark]);
             let mut parts: Vec<_> = parts.map(|part| IoSlice::new(part)).collect();
             self.file.write_parts_at(&mut parts, self.end_bytes)?;
         }
@@ -159,7 +169,9 @@ impl WalWriter {
 
     fn cut(&mut self) -> io::Result<()> {
         self.mapped = None;
-        self.file.set_len(self.end_bytes)
+        self.file.set_len(self.end_bytes)?;
+        self.earlier_bytes = 0;
+        Ok(())
     }
 
     /// End of the last complete record.
@@ -171,4 +183,10 @@ impl WalWriter {
     pub(crate) fn as_previous(&self) -> PreviousWal {
         PreviousWal { file_num: self.file_num, final_bytes: self.end_bytes }
     }
+}
+
+/// What is written behind a record, or the header, that ends at `end_bytes`: no record starts with
+/// a zero.
+fn end_mark(end_bytes: u64, earlier_bytes: u64) -> &'static [u8] {
+    if end_bytes < earlier_bytes { &[0] } else { &[] }
 }

@@ -2,6 +2,7 @@
 
 use crate::common::{DIR, World, all_records, put, seed, small_options};
 use kvant_base::{ErrorKind, Result};
+use kvant_engine::tools::{DumpTarget, dump};
 use kvant_engine::{Db, Options, SyncLevel, WriteBatch};
 use kvant_env::Fs;
 use kvant_env::rng::Rng;
@@ -289,13 +290,18 @@ fn the_reserve_suffices_for_a_hundred_thousand_deletes_without_free_space() {
     assert_eq!(db.get(b"key").expect("reads continue").as_deref(), Some(&[b'v'; 100][..]));
 }
 
-/// Cuts logs behind their last byte that is not zero, as if no space had been reserved ahead.
-fn give_unused_logs_back(disk: &FaultyFs) {
+/// Cuts logs behind their last record, as if no space had been reserved ahead.
+fn give_unused_logs_back(world: &World, disk: &FaultyFs) {
     for (path, _) in disk.files() {
         if path.extension().is_some_and(|extension| extension == "wal") {
-            let contents = disk.contents(&path).expect("there");
-            let used = contents.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-            disk.open_writable(&path).expect("there").set_len(used as u64).expect("cut");
+            let num = path.file_stem().and_then(|stem| stem.to_str()?.parse().ok());
+            let target = DumpTarget::Wal(num.expect("a number"));
+            let mut text = Vec::new();
+            dump(&world.env, Path::new(DIR), target, &mut text).expect("a log");
+            let text = String::from_utf8(text).expect("text");
+            let end = text.lines().last().and_then(|line| line.split(' ').next()?.parse().ok());
+            let file = disk.open_writable(&path).expect("there");
+            file.set_len(end.expect("good bytes")).expect("cut");
         }
     }
 }
@@ -321,7 +327,7 @@ fn a_database_opens_for_reading_without_free_space() {
         let reserve = Path::new(DIR).join("RESERVE");
         disk.remove_file(&reserve).expect("there is a reserve");
         if !is_stopped {
-            give_unused_logs_back(&disk);
+            give_unused_logs_back(&World::new(seed, Arc::new(disk.clone())), &disk);
         }
         for _ in 0..3 {
             disk.set_capacity_bytes(Some(disk.used_bytes()));

@@ -78,6 +78,46 @@ fn reserved_space_of_logs_is_no_loss_after_a_kill_and_is_given_back_by_a_close()
     assert!(left.iter().sum::<u64>() < options.memtable_bytes, "{left:?}");
 }
 
+/// A log of a flushed memtable becomes a later log: what it held is neither read again nor
+/// reported as lost.
+#[test]
+fn a_reused_log_has_only_its_own_records_after_a_kill() {
+    let options = small_options(SyncLevel::Os);
+    let mut reused_count = 0;
+    for put_count in (0..400).step_by(7) {
+        let disk = FaultyFs::new(1);
+        let killed = world(&disk);
+        let db = killed.open(&options);
+        for number in 0..put_count {
+            let key = format!("key{number:03}");
+            db.put(key.as_bytes(), &[7; 300], None).expect("written");
+            db.delete(key.as_bytes()).expect("written");
+            killed.spawner.run_until_idle();
+        }
+        // The next log is one whose header still has its former number.
+        reused_count +=
+            disk.files().iter().filter(|(path, _)| has_another_number(&disk, path)).count();
+        kill(&killed, &disk, db);
+
+        let db = world(&disk).open(&options);
+        assert_eq!(db.stats().recovery.discarded_bytes, 0, "after {put_count} puts");
+        assert_eq!(all_records(&db).expect("read"), [], "after {put_count} puts");
+    }
+    assert!(reused_count > 20, "{reused_count}");
+}
+
+/// Whether the header of a log has another number than its name.
+fn has_another_number(disk: &FaultyFs, path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
+    let Some(num) = name.strip_suffix(".wal").and_then(|num| num.parse::<u64>().ok()) else {
+        return false;
+    };
+    let contents = disk.contents(path).expect("there");
+    let in_header =
+        contents.get(12..20).map(|bytes| u64::from_le_bytes(bytes.try_into().expect("8")));
+    in_header.is_some_and(|in_header| in_header != 0 && in_header != num)
+}
+
 #[test]
 fn restarts_without_writes_leave_no_logs_and_no_tables() {
     let disk = FaultyFs::new(1);
@@ -137,6 +177,8 @@ fn a_repair_without_a_manifest_leaves_a_database_that_opens() {
         db.put(b"a", b"1", None).expect("written");
         db.flush().expect("flushed");
         db.put(b"b", b"2", None).expect("written");
+        // The log of `a` becomes the next one.
+        first.spawner.run_until_idle();
         kill(&first, &disk, db);
         for (path, _) in disk.files() {
             let name = path.to_string_lossy().into_owned();

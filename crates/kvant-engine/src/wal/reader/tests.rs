@@ -1,6 +1,7 @@
 //! The recovery rule, compared with a model that knows what was written.
 
 use super::*;
+use crate::wal::WalWriter;
 use crate::wal::layout::{MARKER, RECORD_HEADER_BYTES, RecordHeader};
 use crate::wal::short::SHORT_MARKER;
 use crate::wal::tests::{DIR, create, path_of, test_seed};
@@ -42,8 +43,10 @@ impl WrittenRecord {
 fn written(records: &[(Vec<u8>, u64)]) -> Written {
     let fs = FaultyFs::in_memory();
     fs.create_dir_all(Path::new(DIR)).unwrap();
-    let path = path_of(NUM.0);
-    let mut writer = create(&fs, NUM.0, None);
+    write(&fs, create(&fs, NUM.0, None), records)
+}
+
+fn write(fs: &FaultyFs, mut writer: WalWriter, records: &[(Vec<u8>, u64)]) -> Written {
     let mut out = Written { image: Vec::new(), records: Vec::new() };
     for (index, (payload, synced_bytes)) in records.iter().enumerate() {
         let start = writer.end_bytes() as usize;
@@ -52,8 +55,27 @@ fn written(records: &[(Vec<u8>, u64)]) -> Written {
         let header_bytes = range.len() - payload.len();
         out.records.push(WrittenRecord { range, header_bytes, synced_bytes: *synced_bytes });
     }
-    out.image = fs.read(&path).unwrap();
+    out.image = fs.read(&path_of(NUM.0)).unwrap();
     out
+}
+
+/// A log with these records in the file of an earlier one, and what the file held before.
+fn written_over_another(
+    earlier: &[(Vec<u8>, u64)],
+    records: &[(Vec<u8>, u64)],
+) -> (Written, Vec<u8>) {
+    let fs = FaultyFs::in_memory();
+    fs.create_dir_all(Path::new(DIR)).unwrap();
+    let mut writer = create(&fs, NUM.0 - 1, None);
+    for (index, (payload, synced_bytes)) in earlier.iter().enumerate() {
+        writer.append(SeqNum(index as u64 + 1), 1, &[payload], *synced_bytes).unwrap();
+    }
+    let (earlier_bytes, path) = (writer.end_bytes(), path_of(NUM.0));
+    fs.rename(&path_of(NUM.0 - 1), &path).unwrap();
+    let before = fs.read(&path).unwrap();
+    let file = fs.open_writable(&path).unwrap();
+    let writer = WalWriter::start(file, &path, NUM, None, earlier_bytes).unwrap();
+    (write(&fs, writer, records), before)
 }
 
 /// Five records of different lengths. The last states `synced_bytes`.
@@ -121,9 +143,22 @@ fn check(log: &Written, image: &[u8], known_bytes: u64, case: &str) {
         Ok((found, end)) => {
             assert!(!corrupt, "{case}: {end:?}, but corruption at {good_bytes} should be found");
             assert_eq!(end.good_bytes, good_bytes as u64, "{case}: {end:?}");
-            // Zeros at the end are space that was reserved and not used.
+            // Zeros at the end are space that was reserved and not used. So is what a zero or the
+            // header of an earlier log precedes, unless a record follows.
             let rest = &image[good_bytes..];
-            let discarded = rest.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+            let is_followed = log.records.iter().any(|record| {
+                let header = record.header();
+                header.start > good_bytes
+                    && record.is_full()
+                    && image.get(header.clone()) == Some(&log.image[header])
+            });
+            let header = image.first_chunk().and_then(|bytes| FileHeader::decode(bytes).ok());
+            let is_earlier = header.is_some_and(|header| header.file_num < NUM);
+            let discarded = match rest.first() {
+                Some(0) if !is_followed => 0,
+                _ if is_earlier && !is_followed => 0,
+                _ => rest.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1),
+            };
             let unused = rest.len() - discarded;
             let ends = (end.discarded_bytes, end.unused_bytes);
             assert_eq!(ends, (discarded as u64, unused as u64), "{case}: {end:?}");
@@ -236,8 +271,42 @@ fn random_damage_is_handled_by_the_rule() {
     }
 }
 
+/// Whatever a power loss leaves of a log in the file of an earlier one, nothing of that is read.
+#[test]
+fn records_of_an_earlier_log_are_none_of_this_one() {
+    const SECTOR_BYTES: usize = 512;
+    let seed = test_seed();
+    eprintln!("KVANT_TEST_SEED={seed}");
+    let mut rng = Rng::new(seed);
+    for round in 0..2_000 {
+        let (earlier, records) = (random_records(&mut rng), random_records(&mut rng));
+        let (log, before) = written_over_another(&earlier, &records);
+        let case = format!("seed {seed}, round {round}");
+        // The process has ended.
+        check(&log, &log.image, 0, &case);
+        let end = log.records.last().map_or(FILE_HEADER_BYTES, |record| record.range.end);
+        let (_, found) = read(&log.image, end as u64).unwrap();
+        assert_eq!((found.good_bytes, found.reason), (end as u64, WalEndReason::Clean), "{case}");
+        // The machine has ended: some sectors are as they were before.
+        let mut image = log.image.clone();
+        for (now, before) in image.chunks_mut(SECTOR_BYTES).zip(before.chunks(SECTOR_BYTES)) {
+            if now.len() == before.len() && rng.one_in(4) {
+                now.copy_from_slice(before);
+            }
+        }
+        check(&log, &image, 0, &case);
+        // It has ended before anything was written.
+        check(&log, &before, 0, &case);
+        check(&log, &before, 1, &case);
+    }
+}
+
 /// A log whose payloads resemble records and sometimes exceed the reader's window.
 fn random_log(rng: &mut Rng) -> Written {
+    written(&random_records(rng))
+}
+
+fn random_records(rng: &mut Rng) -> Vec<(Vec<u8>, u64)> {
     let mut records = Vec::new();
     let mut end_bytes = FILE_HEADER_BYTES as u64;
     let mut synced_bytes = 0;
@@ -265,7 +334,7 @@ fn random_log(rng: &mut Rng) -> Written {
         end_bytes += payload.len() as u64;
         records.push((payload, synced_bytes));
     }
-    written(&records)
+    records
 }
 
 fn damage(image: &mut Vec<u8>, rng: &mut Rng) {
@@ -336,14 +405,13 @@ fn sequence_numbers_must_continue() {
 }
 
 #[test]
-fn a_file_of_another_number_or_a_later_version_is_rejected() {
+fn a_file_of_a_later_number_or_version_is_rejected() {
     let log = five_records(0);
     let fs = FaultyFs::in_memory();
     fs.create_dir_all(Path::new(DIR)).unwrap();
-    let path = path_of(10);
+    let path = path_of(8);
     fs.create(&path).unwrap().write_all_at(&log.image, 0).unwrap();
-    let error =
-        WalReader::open(fs.open(&path).unwrap(), &path, FileNum(10), 0, None).err().unwrap();
+    let error = WalReader::open(fs.open(&path).unwrap(), &path, FileNum(8), 0, None).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Corruption);
 
     let mut image = log.image.clone();

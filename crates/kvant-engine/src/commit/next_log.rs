@@ -1,0 +1,232 @@
+//! The log after the current one, made ahead of time: sealing a memtable costs one small write.
+//!
+//! A log whose memtable has been flushed becomes the next one. The system still has its pages, so
+//! that puts wait neither for fresh ones nor for space, and no file is removed. What it holds is no
+//! part of the new log: `docs/formats/wal.md`.
+//!
+//! Invariants:
+//! 1. logs are used in the order of their numbers;
+//! 2. the name of a log is durable before the log is used;
+//! 3. a log takes another name only when the manifest does not need it any more.
+//!
+//! Threads: the flush task prepares logs and hands old ones over; the leader takes one.
+
+use super::admission::Admission;
+use crate::context::Context;
+use crate::format::{FileKind, FileNum, file_path};
+use crate::options::SyncLevel;
+use crate::version::list_files;
+use kvant_base::lock::NamedMutex;
+use kvant_base::log::Level;
+use kvant_base::{Error, Result};
+use kvant_env::{File, MappedFile};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Least room of the disk, in logs, with which a log is reserved ahead.
+const MAPPED_ROOM_LOGS: u64 = 8;
+/// Places of an old log where we look whether the system still has its pages.
+const SAMPLED_PAGES: u64 = 64;
+
+pub(crate) struct NextLog {
+    context: Arc<Context>,
+    admission: Arc<Admission>,
+    /// Held while a log is made, so that logs are used in the order of their numbers.
+    slots: NamedMutex<Slots>,
+}
+
+#[derive(Default)]
+struct Slots {
+    prepared: Option<PreparedLog>,
+    /// A log that is not needed any more, for the next one. It has its old name.
+    spare: Option<FileNum>,
+}
+
+/// A log file whose name is durable.
+pub(crate) struct PreparedLog {
+    pub(crate) num: FileNum,
+    pub(crate) path: PathBuf,
+    pub(crate) file: Arc<dyn File>,
+    pub(crate) mapped: Option<Box<dyn MappedFile>>,
+    /// Before this the file may have records of an earlier log.
+    pub(crate) earlier_bytes: u64,
+}
+
+/// Reserves and maps what the log of a memtable usually takes, unless the disk has little room
+/// besides `working_bytes`. At [`SyncLevel::Always`] nothing is mapped: a system call is a small
+/// part of what a write waits for there.
+pub(crate) fn map_log(
+    context: &Context,
+    file: &dyn File,
+    working_bytes: u64,
+) -> Option<Box<dyn MappedFile>> {
+    let is_mapped = may_map(context, working_bytes);
+    is_mapped.then(|| file.map(context.options.memtable_bytes)).flatten()
+}
+
+fn may_map(context: &Context, working_bytes: u64) -> bool {
+    let Context { env, dir, options, .. } = context;
+    let log_bytes = options.memtable_bytes;
+    let wanted_bytes = working_bytes.saturating_add(log_bytes.saturating_mul(MAPPED_ROOM_LOGS));
+    options.sync != SyncLevel::Always
+        && env.fs.available_bytes(dir).is_ok_and(|available| available >= wanted_bytes)
+}
+
+impl NextLog {
+    pub(crate) fn new(context: &Arc<Context>, admission: &Arc<Admission>) -> NextLog {
+        NextLog {
+            context: Arc::clone(context),
+            admission: Arc::clone(admission),
+            slots: NamedMutex::new("prepared_wal", Slots::default()),
+        }
+    }
+
+    /// The number of the prepared log.
+    pub(crate) fn prepared_num(&self) -> Option<FileNum> {
+        self.slots.lock().prepared.as_ref().map(|log| log.num)
+    }
+
+    /// Prepares the next log. True when there was none.
+    pub(crate) fn prepare(&self) -> Result<bool> {
+        let mut slots = self.slots.lock();
+        let is_missing = slots.prepared.is_none();
+        if is_missing {
+            slots.prepared = Some(self.make(&mut slots)?);
+        }
+        Ok(is_missing)
+    }
+
+    /// The next log, which the caller begins.
+    pub(crate) fn take(&self) -> Result<PreparedLog> {
+        let mut slots = self.slots.lock();
+        match slots.prepared.take() {
+            Some(log) => Ok(log),
+            None => self.make(&mut slots),
+        }
+    }
+
+    /// Takes a log back that could not be begun. One that was prepared meanwhile is left to the
+    /// next open: it has a later number.
+    pub(crate) fn put_back(&self, log: PreparedLog) {
+        self.slots.lock().prepared = Some(log);
+    }
+
+    /// The manifest needs no logs below `oldest` any more: keeps the newest of them for the next
+    /// log, and removes the others. The newest, so that the logs that are left have no gap.
+    pub(crate) fn retire_below(&self, oldest: FileNum) -> Result<()> {
+        let Context { env, dir, .. } = &*self.context;
+        // While they are listed, the leader makes a log of no old one.
+        self.slots.lock().spare = None;
+        let mut old: Vec<FileNum> = list_files(&*env.fs, dir)?
+            .into_iter()
+            .filter(|(kind, num, _)| *kind == FileKind::Wal && *num < oldest)
+            .map(|(_, num, _)| num)
+            .collect();
+        old.sort_unstable();
+        if let Some(&newest) = old.last()
+            && self.is_reusable(newest)
+        {
+            let mut slots = self.slots.lock();
+            // A close gives back what is here, and comes once.
+            if !self.context.is_closing() {
+                slots.spare = old.pop();
+            }
+        }
+        old.into_iter().for_each(|num| self.remove(num));
+        Ok(())
+    }
+
+    /// Removes the old log that was kept and not used.
+    pub(crate) fn remove_spare(&self) {
+        let spare = self.slots.lock().spare.take();
+        spare.into_iter().for_each(|num| self.remove(num));
+    }
+
+    /// Gives back the space that is reserved ahead: the database is closed.
+    pub(crate) fn give_back(&self) {
+        self.remove_spare();
+        if let Some(PreparedLog { file, mapped, earlier_bytes, .. }) =
+            &mut self.slots.lock().prepared
+            && (mapped.take().is_some() || *earlier_bytes > 0)
+            && let Err(error) = file.set_len(0)
+        {
+            self.context.log.event(Level::Warn, "log_not_cut", &[("error", &error)]);
+        }
+    }
+
+    fn make(&self, slots: &mut Slots) -> Result<PreparedLog> {
+        match slots.spare.take() {
+            Some(old) => self.reuse(old),
+            None => self.create(),
+        }
+    }
+
+    fn create(&self) -> Result<PreparedLog> {
+        let Context { env, dir, .. } = &*self.context;
+        let num = self.context.new_file_num();
+        let path = file_path(dir, FileKind::Wal, num);
+        let file = env.fs.create(&path).map_err(|source| Error::io("create", &path, source))?;
+        self.context.sync_dir()?;
+        let mapped = self.map(&*file);
+        Ok(PreparedLog { num, path, file, mapped, earlier_bytes: 0 })
+    }
+
+    fn map(&self, file: &dyn File) -> Option<Box<dyn MappedFile>> {
+        let is_mapped = !self.context.is_closing() && !self.admission.space.is_full();
+        let working_bytes = self.admission.working_bytes();
+        is_mapped.then(|| map_log(&self.context, file, working_bytes)).flatten()
+    }
+
+    /// Gives an old log the name of a new one. After an error the old one may be left, and is
+    /// removed with later ones or by the next open.
+    fn reuse(&self, old: FileNum) -> Result<PreparedLog> {
+        let Context { env, dir, options, .. } = &*self.context;
+        let old_path = file_path(dir, FileKind::Wal, old);
+        let num = self.context.new_file_num();
+        let path = file_path(dir, FileKind::Wal, num);
+        let file = env.fs.open_writable(&old_path).map_err(|e| Error::io("open", &old_path, e))?;
+        let log_bytes = options.memtable_bytes;
+        let cut = |len_bytes| file.set_len(len_bytes).map_err(|e| Error::io("cut", &old_path, e));
+        let mut earlier_bytes =
+            file.len_bytes().map_err(|e| Error::io("read the length of", &old_path, e))?;
+        if earlier_bytes > log_bytes {
+            cut(log_bytes)?;
+            earlier_bytes = log_bytes;
+        }
+        env.fs.rename(&old_path, &path).map_err(|e| Error::io("rename", &old_path, e))?;
+        self.context.sync_dir()?;
+        let mapped = self.map(&*file);
+        if mapped.is_none() {
+            file.set_len(0).map_err(|e| Error::io("cut", &path, e))?;
+            earlier_bytes = 0;
+        }
+        Ok(PreparedLog { num, path, file, mapped, earlier_bytes })
+    }
+
+    /// Whether the log is worth keeping: there is room for it, and the system has its pages. To
+    /// read them again would take longer than fresh ones.
+    fn is_reusable(&self, num: FileNum) -> bool {
+        let Context { env, dir, .. } = &*self.context;
+        if self.admission.space.is_full() || !may_map(&self.context, self.admission.working_bytes())
+        {
+            return false;
+        }
+        let has_pages = || -> io::Result<bool> {
+            let file = env.fs.open(&file_path(dir, FileKind::Wal, num))?;
+            let step_bytes = file.len_bytes()? / SAMPLED_PAGES;
+            let mut byte = [0];
+            for index in 0..SAMPLED_PAGES {
+                if !file.try_read_exact_at(&mut byte, index * step_bytes)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        };
+        has_pages().unwrap_or(false)
+    }
+
+    fn remove(&self, num: FileNum) {
+        self.context.remove_file(&file_path(&self.context.dir, FileKind::Wal, num));
+    }
+}
