@@ -148,11 +148,14 @@ pub(crate) fn soak(matches: &ArgMatches) -> Verdict {
 }
 
 impl Round {
-    /// The tests of a package.
+    /// The tests of a package. In the build of `cargo test`, those of all packages: for one alone,
+    /// most of them would be built anew.
     fn cargo_test(&self, package: &str) -> std::process::Command {
         let mut test = process::cargo();
-        test.arg("test").args((!self.is_dev).then_some("--release"));
-        test.args(["--package", package, "--test", "it"]);
+        test.args(["test", "--test", "it"]);
+        if !self.is_dev {
+            test.args(["--release", "--package", package]);
+        }
         test
     }
 
@@ -166,7 +169,7 @@ impl Round {
             format!("cargo xtask torture{subcommand} --{option} {value} --seed {seed}{dev}");
         for (package, module) in *tests {
             let mut test = self.cargo_test(package);
-            test.args([module, "--", "--nocapture"])
+            test.args([&format!("{module}::"), "--", "--nocapture"])
                 .env(variable, value.to_string())
                 .env("KVANT_TEST_SEED", seed.to_string());
             if *node_count > 0 {

@@ -38,8 +38,8 @@ pub(crate) fn open_table(
     }
 }
 
-/// The logs from `oldest` on, ascending, without those at the end that are empty: they were prepared
-/// and never used.
+/// The logs from `oldest` on, ascending, without those at the end that are empty: they were
+/// prepared and never used.
 pub(crate) fn needed_wals(files: &[Listed], oldest: FileNum) -> Vec<FileNum> {
     let logs = files.iter().filter(|(kind, num, _)| *kind == FileKind::Wal && *num >= oldest);
     let mut logs: Vec<_> = logs.map(|(_, num, entry)| (*num, entry.len_bytes)).collect();
