@@ -19,11 +19,20 @@ pub(crate) fn root() -> PathBuf {
     package.parent().expect("xtask/ lies in the root").to_path_buf()
 }
 
-/// The cargo that runs this chore, started in the root.
+/// The cargo that runs this chore, started in the root, without what it has told this process about
+/// this package: a build script that reads that (of `ring`) would run again, and everything that
+/// depends on it be built anew.
 pub(crate) fn cargo() -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
     command.current_dir(root()).stdin(Stdio::null());
+    let is_of_package =
+        |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(is_of_package) {
+            command.env_remove(name);
+        }
+    }
     command
 }
 
