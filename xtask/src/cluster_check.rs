@@ -25,7 +25,8 @@ pub(crate) fn run(_matches: &ArgMatches) -> Verdict {
         let pid = cluster::process_of(1)?;
         modules.iter().try_for_each(|arguments| {
             let mut command = process::cargo();
-            // Of all packages: for some of them alone, most of them would be built anew.
+            // Of all packages, as in `cargo test`: for one alone, the driver and the crates above
+            // it are built anew, with other features.
             command.args(["test", "--test", "it", "--"]).args(*arguments);
             command.env("KVANT_TEST_CLUSTER", NODE);
             process::run(command.env("KVANT_TEST_CLUSTER_PID", pid.to_string()))

@@ -149,7 +149,7 @@ pub(crate) fn soak(matches: &ArgMatches) -> Verdict {
 
 impl Round {
     /// The tests of a package. In the build of `cargo test`, those of all packages: for one alone,
-    /// most of them would be built anew.
+    /// the driver of the cluster and the crates above it are built anew, with other features.
     fn cargo_test(&self, package: &str) -> std::process::Command {
         let mut test = process::cargo();
         test.args(["test", "--test", "it"]);
