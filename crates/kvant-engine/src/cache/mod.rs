@@ -42,6 +42,8 @@ const SHARD_COUNT_MIN: usize = 64;
 const SHARD_COUNT_MAX: usize = 1024;
 /// Bytes of the budget per shard, between these bounds.
 const SHARD_BYTES: u64 = 16 << 20;
+/// A data block of small records with the default settings.
+const BLOCK_BYTES_USUAL: u64 = 4 << 10;
 /// Memory per entry beside the block: its `Arc`, and the entries in map, queue and ghosts at the
 /// load factors of their containers.
 const ENTRY_OVERHEAD_BYTES: u64 = 256;
@@ -70,8 +72,10 @@ impl<V> Cache<V> {
     ) -> Arc<Cache<V>> {
         let wanted = usize::try_from(memory.limit_bytes() / SHARD_BYTES).unwrap_or(SHARD_COUNT_MAX);
         let shard_count = wanted.clamp(SHARD_COUNT_MIN, SHARD_COUNT_MAX).next_power_of_two();
-        let shards =
-            (0..shard_count).map(|_| PaddedShard(NamedMutex::new("block cache", Shard::new())));
+        let shard_bytes = (memory.limit_bytes() / shard_count as u64).min(SHARD_BYTES);
+        let block_count = (shard_bytes / BLOCK_BYTES_USUAL) as usize;
+        let shards = (0..shard_count)
+            .map(|_| PaddedShard(NamedMutex::new("block cache", Shard::new(block_count))));
         Arc::new(Cache {
             memory,
             evicted: Box::new(evicted),

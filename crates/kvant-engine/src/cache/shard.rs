@@ -21,7 +21,7 @@ const SMALL_SHARE: u64 = 10;
 const USES_MAX: u8 = 3;
 
 pub(super) struct Shard<V> {
-    map: HashMap<BlockKey, Resident<V>, BuildBlockHasher>,
+    pub(super) map: HashMap<BlockKey, Resident<V>, BuildBlockHasher>,
     pub(super) small: Queue,
     pub(super) main: Queue,
     ghosts: Ghosts,
@@ -69,9 +69,11 @@ impl<V> Drop for Resident<V> {
 }
 
 impl<V> Shard<V> {
-    pub(super) fn new() -> Shard<V> {
+    /// An empty shard with room for `block_count` blocks: a map that grows is copied into fresh
+    /// memory while a reader waits. The system gives the pages of that room when they are used.
+    pub(super) fn new(block_count: usize) -> Shard<V> {
         Shard {
-            map: HashMap::default(),
+            map: HashMap::with_capacity_and_hasher(block_count, BuildBlockHasher::default()),
             small: Queue::default(),
             main: Queue::default(),
             ghosts: Ghosts::default(),

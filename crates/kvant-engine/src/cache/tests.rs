@@ -44,6 +44,19 @@ fn the_first_of_two_inserted_blocks_is_kept() {
 }
 
 #[test]
+fn no_reader_waits_for_a_map_to_grow_while_the_cache_fills_with_usual_blocks() {
+    let (_memory, cache) = new_cache();
+    let capacities = || -> Vec<usize> {
+        cache.shards.iter().map(|shard| shard.0.lock().map.capacity()).collect()
+    };
+    let before = capacities();
+    while cache.stats().evicted_count == 0 {
+        insert(&cache, key(1, cache.stats().entry_count));
+    }
+    assert_eq!(capacities(), before);
+}
+
+#[test]
 fn the_cache_fills_the_budget_and_shrinks_when_others_grow() {
     let (memory, cache) = new_cache();
     for block in 0..10_000 {

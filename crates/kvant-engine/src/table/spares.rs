@@ -15,8 +15,10 @@ use kvant_base::lock::NamedMutex;
 use std::cell::{Cell, RefCell};
 
 const LONG_BYTES: usize = 64 << 10;
-/// Short blocks have few lengths, so that the allocator finds room for one where another was.
+/// Blocks have few lengths, so that one finds room where another was. Those of equally long values
+/// differ by some bytes.
 const SHORT_STEP_BYTES: usize = 128;
+const LONG_STEP_BYTES: usize = 1 << 10;
 /// For the cursors of a range, one for each level. Lengths that differ would leave holes in the
 /// heaps of the allocator which no block fits into.
 const STORED_BYTES_MAX: usize = 128 << 10;
@@ -50,7 +52,7 @@ impl Spares {
     }
 
     /// Memory for a block of `len` bytes, with any contents and length: a kept buffer that fits, or
-    /// an empty one.
+    /// a new one.
     pub(super) fn take(&self, len: usize) -> Vec<u8> {
         if len >= LONG_BYTES {
             return self.take_long(len);
@@ -65,7 +67,7 @@ impl Spares {
 
     /// Keeps what [`Spares::take_for_stored`] gave, after use.
     pub(super) fn keep_from_stored(&self, buffer: Vec<u8>) {
-        if buffer.capacity() >= LONG_BYTES {
+        if buffer.capacity() > LONG_BYTES {
             return self.keep_long(buffer);
         }
         STORED.with_borrow_mut(|kept| {
@@ -102,7 +104,10 @@ impl Spares {
     fn take_long(&self, len: usize) -> Vec<u8> {
         let mut kept = self.0.lock();
         let position = kept.iter().position(|buffer| fits(buffer, len));
-        position.map_or_else(Vec::new, |index| kept.swap_remove(index))
+        position.map_or_else(
+            || vec![0; len.next_multiple_of(LONG_STEP_BYTES)],
+            |index| kept.swap_remove(index),
+        )
     }
 }
 

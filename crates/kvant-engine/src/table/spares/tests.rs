@@ -2,8 +2,18 @@ use super::{
     BYTES_MAX, COUNT_MAX, LONG_BYTES, SHORT_STEP_BYTES, STORED_BYTES_MAX, STORED_BYTES_MIN, Spares,
 };
 
+/// Not what a new buffer has.
+const KEPT: u8 = 1;
+
 fn buffer(bytes: usize) -> Vec<u8> {
-    vec![1; bytes]
+    vec![KEPT; bytes]
+}
+
+/// The length of the kept buffer that is taken for a block of `len` bytes, if there is one.
+fn take_kept(spares: &Spares, len: usize) -> Option<usize> {
+    let taken = spares.take(len);
+    assert!(taken.capacity() >= len);
+    (taken.first() == Some(&KEPT)).then_some(taken.capacity())
 }
 
 #[test]
@@ -12,11 +22,31 @@ fn a_long_buffer_is_taken_once_for_a_block_that_nearly_fills_it() {
     spares.keep(buffer(100_000));
     spares.keep(buffer(200_000));
     for len in [LONG_BYTES, 79_000, 100_001, 200_001] {
-        assert_eq!(spares.take(len).capacity(), 0, "{len}");
+        assert_eq!(take_kept(&spares, len), None, "{len}");
     }
-    assert_eq!(spares.take(100_000).capacity(), 100_000);
-    assert_eq!(spares.take(100_000).capacity(), 0);
-    assert_eq!(spares.take(170_000).capacity(), 200_000);
+    assert_eq!(take_kept(&spares, 100_000), Some(100_000));
+    assert_eq!(take_kept(&spares, 100_000), None);
+    assert_eq!(take_kept(&spares, 170_000), Some(200_000));
+}
+
+#[test]
+fn the_memory_of_a_long_block_fits_one_that_is_some_bytes_longer() {
+    let spares = Spares::default();
+    let mut block = spares.take(102_441);
+    block.fill(KEPT);
+    spares.keep(block);
+    assert!(take_kept(&spares, 102_443).is_some());
+}
+
+#[test]
+fn short_blocks_as_they_are_stored_take_no_room_from_long_ones() {
+    let spares = Spares::default();
+    spares.keep(buffer(100_000));
+    for _ in 0..2 * COUNT_MAX {
+        let stored = spares.take_for_stored(LONG_BYTES - 1);
+        spares.keep_from_stored(stored);
+    }
+    assert_eq!(take_kept(&spares, 100_000), Some(100_000));
 }
 
 #[test]
@@ -62,17 +92,18 @@ fn few_long_buffers_are_kept_and_the_newest() {
     let spares = Spares::default();
     spares.keep(buffer(LONG_BYTES - 1));
     spares.keep(buffer(BYTES_MAX + 1));
-    assert_eq!(spares.take(LONG_BYTES).capacity(), 0, "too short, too long");
+    assert_eq!(take_kept(&spares, LONG_BYTES), None, "too short, too long");
     for count in 0..2 * COUNT_MAX {
         spares.keep(buffer(LONG_BYTES + count));
     }
     for count in 0..COUNT_MAX {
-        assert!(spares.take(LONG_BYTES).capacity() >= LONG_BYTES + COUNT_MAX, "{count}");
+        let kept = take_kept(&spares, LONG_BYTES);
+        assert!(kept.is_some_and(|bytes| bytes >= LONG_BYTES + COUNT_MAX), "{count}");
     }
-    assert_eq!(spares.take(LONG_BYTES).capacity(), 0);
+    assert_eq!(take_kept(&spares, LONG_BYTES), None);
     for _ in 0..COUNT_MAX {
         spares.keep(buffer(BYTES_MAX / 2));
     }
-    let taken = (0..COUNT_MAX).filter(|_| spares.take(BYTES_MAX / 2).capacity() > 0);
+    let taken = (0..COUNT_MAX).filter(|_| take_kept(&spares, BYTES_MAX / 2).is_some());
     assert_eq!(taken.count(), 2);
 }
