@@ -7,10 +7,10 @@
 use crate::Failure;
 use crate::data;
 use crate::engine::{Engine, Kind, Setup};
+use crate::latency::Latency;
 use crate::memory_group;
 use crate::usage::{self, Memory, Usage};
 use crate::workloads::{self, Bench, Start, Workload};
-use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -44,28 +44,6 @@ pub(crate) enum Step {
     /// Write all records one by one and leave as a killed process would.
     MakeAndDie,
     Measure,
-}
-
-/// Times of one kind of operation, in nanoseconds.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Latency {
-    pub(crate) count: u64,
-    pub(crate) p50: u64,
-    pub(crate) p99: u64,
-    pub(crate) p999: u64,
-    pub(crate) max: u64,
-}
-
-impl From<&Histogram<u64>> for Latency {
-    fn from(histogram: &Histogram<u64>) -> Latency {
-        Latency {
-            count: histogram.len(),
-            p50: histogram.value_at_quantile(0.5),
-            p99: histogram.value_at_quantile(0.99),
-            p999: histogram.value_at_quantile(0.999),
-            max: histogram.max(),
-        }
-    }
 }
 
 /// What one run measured.

@@ -12,6 +12,7 @@ mod data;
 mod engine;
 mod engines;
 mod goals;
+mod latency;
 mod memory_group;
 mod results;
 mod settings;

@@ -1,8 +1,9 @@
 //! The results file: every run, and what is computed of several.
 
 use crate::Failure;
-use crate::child::{Figures, Latency};
+use crate::child::Figures;
 use crate::engine::Kind;
+use crate::latency::Latency;
 use crate::settings::Settings;
 use crate::workloads::{self, Workload};
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
 //! Results as Markdown.
 
-use crate::child::Latency;
 use crate::engine::Kind;
 use crate::goals::Verdict;
+use crate::latency::Latency;
 use crate::results::{Results, Run};
 use crate::workloads::Workload;
 use std::fmt::Write;
@@ -91,7 +91,8 @@ fn figures(results: &Results, out: &mut String) {
     line(
         out,
         "CPU in microseconds per operation, with debt: until background work was done. Times of a \
-         single operation in microseconds.\n",
+         single operation in microseconds; of an arrival: how long somebody waits for the running \
+         operation who comes at any moment.\n",
     );
     head(
         out,
@@ -102,6 +103,7 @@ fn figures(results: &Results, out: &mut String) {
             "CPU",
             "with debt",
             "p50 / p99 / p99.9 / max",
+            "arrival p99 / p99.9",
             "written by user",
             "disk MiB",
             "resident MiB: peak, end",
@@ -117,25 +119,23 @@ fn figures(results: &Results, out: &mut String) {
     }
 }
 
-fn figures_of(results: &Results, workload: &Workload, engine: Kind) -> Option<[String; 10]> {
+fn figures_of(results: &Results, workload: &Workload, engine: Kind) -> Option<[String; 11]> {
     let median = |figure: fn(&Run) -> f64| results.median(workload, engine, figure);
     let mib = |figure: fn(&Run) -> u64| {
         let bytes = results.median(workload, engine, |run| figure(run) as f64)?;
         Some(format!("{:.0}", bytes / f64::from(1 << 20)))
     };
-    let times = results.latency_kinds(workload).into_iter().map(|kind| {
-        let time = |percentile: fn(&Latency) -> u64| {
-            let nanoseconds = results.latency(workload, engine, kind, percentile).unwrap_or(0.0);
-            microseconds(nanoseconds / 1e3)
+    let times = |percentiles: &[fn(&Latency) -> u64]| {
+        let of_kind = |kind: &str| {
+            let times = percentiles.iter().map(|percentile| {
+                let time = results.latency(workload, engine, kind, percentile).unwrap_or(0.0);
+                microseconds(time / 1e3)
+            });
+            format!("{kind} {}", times.collect::<Vec<_>>().join(" / "))
         };
-        let times = [
-            time(|latency| latency.p50),
-            time(|latency| latency.p99),
-            time(|latency| latency.p999),
-            time(|latency| latency.max),
-        ];
-        format!("{kind} {}", times.join(" / "))
-    });
+        let kinds = results.latency_kinds(workload).into_iter().map(of_kind);
+        kinds.collect::<Vec<_>>().join("; ")
+    };
     let amplification = median(Run::write_amplification)?;
     let disturbed = results.runs(workload, engine).filter(|run| run.is_disturbed).count();
     let lost = results.runs(workload, engine).map(|run| run.figures.lost_count).max()?;
@@ -145,7 +145,13 @@ fn figures_of(results: &Results, workload: &Workload, engine: Kind) -> Option<[S
         rate(median(Run::ops_per_second)?),
         microseconds(median(Run::cpu_us_per_op)?),
         microseconds(median(Run::settled_cpu_us_per_op)?),
-        times.collect::<Vec<_>>().join("; "),
+        times(&[
+            |latency| latency.p50,
+            |latency| latency.p99,
+            |latency| latency.p999,
+            |latency| latency.max,
+        ]),
+        times(&[|latency| latency.arrival_p99, |latency| latency.arrival_p999]),
         if amplification == 0.0 { "-".into() } else { format!("{amplification:.2}") },
         mib(|run| run.figures.disk_bytes)?,
         format!(
