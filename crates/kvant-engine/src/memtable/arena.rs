@@ -20,6 +20,7 @@ use kvant_base::limits::VALUE_BYTES_COPIED_MAX;
 use kvant_base::lock::NamedMutex;
 use kvant_env::posix::Mapping;
 use std::collections::BTreeMap;
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, Range};
 use std::ptr::NonNull;
 use std::slice;
@@ -186,15 +187,26 @@ impl AsRef<[u8]> for Pinned {
     }
 }
 
-/// Slots of value 0. The system provides their memory when they are first touched.
+/// Slots of value 0. The pool has prepared their memory, or the system provides it when they are
+/// first touched.
 pub(super) struct Slots {
-    mapping: Mapping,
+    mapping: ManuallyDrop<Mapping>,
     count: usize,
+    pool: Arc<ChunkPool>,
 }
 
 impl Slots {
-    pub(super) fn new(count: usize) -> Slots {
-        Slots { mapping: map(count * size_of::<AtomicU64>()), count }
+    pub(super) fn new(count: usize, pool: &Arc<ChunkPool>) -> Slots {
+        let mapping = pool.take_index(count * size_of::<AtomicU64>());
+        Slots { mapping: ManuallyDrop::new(mapping), count, pool: Arc::clone(pool) }
+    }
+}
+
+impl Drop for Slots {
+    fn drop(&mut self) {
+        // SAFETY: nothing uses the mapping after this.
+        let mapping = unsafe { ManuallyDrop::take(&mut self.mapping) };
+        self.pool.put_back_index(mapping);
     }
 }
 

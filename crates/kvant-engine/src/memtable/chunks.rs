@@ -1,4 +1,5 @@
-//! Chunks for the arenas of memtables: prepared before a writer needs one, and reused.
+//! Memory for memtables, chunks of their arenas and hash indexes: prepared before a writer needs it,
+//! and reused.
 //!
 //! The first touch of a chunk makes the system find and clear its memory: 0.1 to several
 //! milliseconds, during which the writer holds up all others. A chunk of the pool has been touched:
@@ -7,11 +8,11 @@
 //!
 //! Invariants:
 //! 1. every shared chunk here has [`CHUNK_BYTES`], all of them provided by the system; a single
-//!    chunk, which is for one piece, has any length;
-//! 2. all chunks here are counted to [`Consumer::Memtables`]. Those of former memtables are at most
+//!    chunk, which is for one piece, has any length, and so has an index;
+//! 2. all memory here is counted to [`Consumer::Memtables`]. Those of former memtables are at most
 //!    `kept_bytes`;
-//! 3. chunks that no memtable needed for [`WINDOW_NS`] are released, the shared ones down to
-//!    `ready_count`. While writes go on, memtables and pool together are as large as the memtables
+//! 3. what no memtable needed for [`WINDOW_NS`] is released, shared chunks down to `ready_count` and
+//!    prepared indexes down to one. While writes go on, memtables and pool together are as large as the memtables
 //!    at most were, so that the block cache keeps its size between two flushes.
 //!
 //! Threads: any; one task calls [`ChunkPool::tend`].
@@ -35,6 +36,9 @@ const READY_COUNT_MAX: usize = 2;
 const WINDOW_NS: u64 = 1_000_000_000;
 /// A single chunk that is reused may be longer than its piece by one part in this many.
 const SINGLE_EXCESS_PARTS: usize = 4;
+/// Shorter indexes are not prepared: the system provides their memory in small pages, each of which
+/// takes microseconds.
+const INDEX_BYTES_MIN: usize = 2 << 20;
 
 /// The budget and the chunks that the memtables of a database share.
 pub(crate) struct ChunkPool {
@@ -58,6 +62,12 @@ struct Spare {
     shared: Stack,
     /// By length.
     single: BTreeMap<usize, Stack>,
+    /// Of former memtables, of the length of the next one.
+    used_indexes: Stack,
+    /// Zeroed, of that length.
+    ready_indexes: Stack,
+    /// 0 before the first.
+    index_bytes: usize,
     reservation: Reservation,
     taken_count: u64,
     unprepared_count: u64,
@@ -115,6 +125,8 @@ impl Spare {
     /// may be something to release then.
     fn end_window(&mut self, ready_count: usize, now_ns: u64) -> Vec<Mapping> {
         let mut unneeded = self.shared.end_window(ready_count);
+        unneeded.extend(self.used_indexes.end_window(0));
+        unneeded.extend(self.ready_indexes.end_window(1));
         unneeded.extend(self.single.values_mut().flat_map(|stack| stack.end_window(0)));
         self.single.retain(|_, stack| !stack.chunks.is_empty());
         let bytes = self.bytes() - unneeded.iter().map(Mapping::bytes).sum::<usize>();
@@ -125,7 +137,27 @@ impl Spare {
 
     /// Whether there are chunks beyond those that are kept ready.
     fn has_more(&self, ready_count: usize) -> bool {
-        self.shared.chunks.len() > ready_count || !self.single.is_empty()
+        self.shared.chunks.len() > ready_count
+            || !self.single.is_empty()
+            || !self.used_indexes.chunks.is_empty()
+    }
+
+    /// Adds an index, if it is as long as the next one is going to be.
+    fn keep_index(&mut self, index: Mapping, is_ready: bool) -> Option<Mapping> {
+        if index.bytes() != self.index_bytes {
+            return Some(index);
+        }
+        self.reservation.resize((self.bytes() + index.bytes()) as u64);
+        let stack = if is_ready { &mut self.ready_indexes } else { &mut self.used_indexes };
+        stack.chunks.push(index);
+        None
+    }
+
+    fn take_index(&mut self, is_ready: bool) -> Option<Mapping> {
+        let stack = if is_ready { &mut self.ready_indexes } else { &mut self.used_indexes };
+        let index = stack.take()?;
+        self.reservation.resize((self.bytes() - index.bytes()) as u64);
+        Some(index)
     }
 }
 
@@ -136,6 +168,9 @@ impl ChunkPool {
         let spare = Spare {
             shared: Stack::default(),
             single: BTreeMap::new(),
+            used_indexes: Stack::default(),
+            ready_indexes: Stack::default(),
+            index_bytes: 0,
             reservation: memory.reserve(Consumer::Memtables, 0),
             taken_count: 0,
             unprepared_count: 0,
@@ -199,6 +234,37 @@ impl ChunkPool {
         chunk.unwrap_or_else(|| map(bytes))
     }
 
+    /// Zeroed memory for an index of `bytes`.
+    pub(super) fn take_index(&self, bytes: usize) -> Mapping {
+        if bytes < INDEX_BYTES_MIN || self.ready_count == 0 {
+            return map(bytes);
+        }
+        let mut spare = self.spare.lock();
+        let mut unfit = Vec::new();
+        if spare.index_bytes != bytes {
+            let stacks = [true, false].into_iter();
+            unfit.extend(stacks.flat_map(|is_ready| spare.take_index(is_ready)));
+            spare.index_bytes = bytes;
+        }
+        let ready = spare.take_index(true);
+        drop(spare);
+        drop(unfit);
+        self.wake();
+        ready.unwrap_or_else(|| map(bytes))
+    }
+
+    /// Keeps the memory of an index for the next one, if there is room, or unmaps it.
+    pub(super) fn put_back_index(&self, index: Mapping) {
+        let mut spare = self.spare.lock();
+        let has_room = spare.used_indexes.chunks.is_empty()
+            && spare.bytes() + index.bytes() <= self.kept_bytes;
+        let left_over = if has_room { spare.keep_index(index, false) } else { Some(index) };
+        drop(spare);
+        if left_over.is_none() {
+            self.wake();
+        }
+    }
+
     /// Keeps those of the chunks for which there is room, and unmaps the others. Of `shared`, only
     /// those of full length.
     pub(super) fn put_back(&self, shared: Vec<Mapping>, single: Vec<Mapping>) {
@@ -222,12 +288,19 @@ impl ChunkPool {
         }
     }
 
-    /// Prepares a chunk if there are too few, or releases those that were not needed.
+    /// Prepares a chunk or an index if there are too few, or releases those that were not needed.
     pub(crate) fn tend(&self, now_ns: u64) -> Step {
         let mut spare = self.spare.lock();
-        if spare.shared.chunks.len() < self.ready_count && self.is_used.load(Ordering::Relaxed) {
-            drop(spare);
-            return self.prepare();
+        if self.is_used.load(Ordering::Relaxed) {
+            if spare.shared.chunks.len() < self.ready_count {
+                drop(spare);
+                return self.prepare();
+            }
+            if spare.ready_indexes.chunks.is_empty() && spare.index_bytes > 0 {
+                let (used, bytes) = (spare.take_index(false), spare.index_bytes);
+                drop(spare);
+                return self.prepare_index(used, bytes);
+            }
         }
         if let Some(end_ns) = spare.window_end_ns.filter(|&end_ns| now_ns < end_ns) {
             return Step::IdleUntil(end_ns);
@@ -244,6 +317,22 @@ impl ChunkPool {
         let Ok(mut chunk) = Mapping::new(CHUNK_BYTES) else { return Step::Idle };
         chunk.touch();
         self.spare.lock().keep(chunk, false);
+        Step::Worked
+    }
+
+    fn prepare_index(&self, used: Option<Mapping>, bytes: usize) -> Step {
+        let index = match used {
+            Some(mut used) => {
+                used.zero();
+                used
+            }
+            None => {
+                let Ok(mut fresh) = Mapping::new(bytes) else { return Step::Idle };
+                fresh.touch();
+                fresh
+            }
+        };
+        drop(self.spare.lock().keep_index(index, true));
         Step::Worked
     }
 

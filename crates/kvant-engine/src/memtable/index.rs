@@ -15,6 +15,8 @@
 //! Threads: one publishes, any find.
 
 use super::arena::Slots;
+use super::chunks::ChunkPool;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Slots tried for one key: four cache lines.
@@ -43,9 +45,9 @@ pub(super) struct Place<'a> {
 }
 
 impl HashIndex {
-    /// An index of at least `slot_count` slots. Their memory is touched only as they are used.
-    pub(super) fn new(slot_count: usize) -> HashIndex {
-        let slots = Slots::new(slot_count.max(PROBE_SLOTS_MAX).next_power_of_two());
+    /// An index of at least `slot_count` slots. Their memory comes from `pool`.
+    pub(super) fn new(slot_count: usize, pool: &Arc<ChunkPool>) -> HashIndex {
+        let slots = Slots::new(slot_count.max(PROBE_SLOTS_MAX).next_power_of_two(), pool);
         HashIndex { slots, overflowed: AtomicBool::new(false) }
     }
 

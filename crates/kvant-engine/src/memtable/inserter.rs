@@ -37,9 +37,9 @@ impl Inserter {
         entries_max: usize,
         keeps_order: bool,
     ) -> Inserter {
-        let index = HashIndex::new(
-            (target_bytes / BYTES_PER_SLOT).min(entries_max.saturating_mul(SLOTS_PER_ENTRY)),
-        );
+        let slot_count =
+            (target_bytes / BYTES_PER_SLOT).min(entries_max.saturating_mul(SLOTS_PER_ENTRY));
+        let index = HashIndex::new(slot_count, chunks);
         let mut reservation = chunks.reserve();
         reservation.resize(index.memory_bytes());
         let mut arena = ArenaWriter::new(chunks, reservation, target_bytes / CHUNKS_PER_MEMTABLE);

@@ -107,6 +107,12 @@ impl Mapping {
         }
     }
 
+    /// Fills all of the memory with zeros.
+    pub fn zero(&mut self) {
+        // SAFETY: all of the mapping, which nothing else uses now.
+        unsafe { self.start.write_bytes(0, self.bytes) };
+    }
+
     /// The length.
     pub fn bytes(&self) -> usize {
         self.bytes

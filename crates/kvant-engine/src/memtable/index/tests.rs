@@ -1,4 +1,9 @@
 use super::*;
+use kvant_base::MemoryBudget;
+
+fn index() -> HashIndex {
+    HashIndex::new(64, &ChunkPool::new(&MemoryBudget::new(1 << 30), 0))
+}
 
 /// An index over "nodes" that are their own addresses: key = address / 1000, age = address % 1000.
 fn publish(index: &HashIndex, hash: u64, address: u64) {
@@ -16,7 +21,7 @@ fn find(index: &HashIndex, hash: u64, key: u64) -> Option<u64> {
 
 #[test]
 fn the_newest_node_of_a_key_is_found() {
-    let index = HashIndex::new(64);
+    let index = index();
     for address in [7_001, 7_003, 7_005] {
         publish(&index, 5, address);
     }
@@ -27,7 +32,7 @@ fn the_newest_node_of_a_key_is_found() {
 
 #[test]
 fn keys_with_the_same_hash_are_distinguished() {
-    let index = HashIndex::new(64);
+    let index = index();
     for key in 1..=20 {
         publish(&index, 9, key * 1000);
     }
@@ -39,7 +44,7 @@ fn keys_with_the_same_hash_are_distinguished() {
 
 #[test]
 fn only_an_overflow_makes_a_miss_inconclusive() {
-    let index = HashIndex::new(64);
+    let index = index();
     for key in 1..=PROBE_SLOTS_MAX as u64 {
         publish(&index, 3, key * 1000);
     }
@@ -55,7 +60,7 @@ fn only_an_overflow_makes_a_miss_inconclusive() {
 
 #[test]
 fn an_address_that_does_not_fit_makes_a_miss_inconclusive() {
-    let index = HashIndex::new(64);
+    let index = index();
     publish(&index, 1, 1 << ADDRESS_BITS);
     publish(&index, 1, 5_000);
     assert_eq!(find(&index, 1, 5), Some(5_000));

@@ -11,7 +11,7 @@ fn long_mappings_are_aligned_to_huge_pages() {
 }
 
 #[test]
-fn touched_memory_keeps_its_contents() {
+fn touched_memory_keeps_its_contents_until_it_is_zeroed() {
     let mut mapping = Mapping::new(5 << 20).unwrap();
     let byte = mapping.start().as_ptr();
     // SAFETY: within the mapping.
@@ -19,4 +19,7 @@ fn touched_memory_keeps_its_contents() {
     mapping.touch();
     // SAFETY: as above.
     assert_eq!(unsafe { byte.read() }, 7);
+    mapping.zero();
+    // SAFETY: as above.
+    assert_eq!(unsafe { byte.read() }, 0);
 }
