@@ -9,7 +9,8 @@
 //! 2. the name of a log is durable before the log is used;
 //! 3. a log takes another name only when the manifest does not need it any more.
 //!
-//! Threads: the flush task prepares logs and hands old ones over; the leader takes one.
+//! Threads: the flush task prepares logs and hands old ones over; the leader takes one; the
+//! compaction task removes old ones when writers do not need them.
 
 use super::admission::Admission;
 use crate::context::Context;
@@ -20,12 +21,17 @@ use kvant_base::lock::NamedMutex;
 use kvant_base::log::Level;
 use kvant_base::{Error, Result};
 use kvant_env::{File, MappedFile};
+use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Least room of the disk, in logs, with which a log is reserved ahead.
 const MAPPED_ROOM_LOGS: u64 = 8;
+/// Most old logs that are kept for the next ones. With one, a writer that needs the next log
+/// shortly before a flush ends would get a new file each time, and each flush would remove an old
+/// one.
+const SPARES_MAX: usize = 2;
 /// Places of an old log where we look whether the system still has its pages.
 const SAMPLED_PAGES: u64 = 64;
 
@@ -39,8 +45,9 @@ pub(crate) struct NextLog {
 #[derive(Default)]
 struct Slots {
     prepared: Option<PreparedLog>,
-    /// A log that is not needed any more, for the next one. It has its old name.
-    spare: Option<FileNum>,
+    /// Logs that are not needed any more, for the next ones, the oldest first: that is used first,
+    /// so that the logs that are left have no gap. They have their old names.
+    spares: VecDeque<FileNum>,
 }
 
 /// A log file whose name is durable.
@@ -113,39 +120,41 @@ impl NextLog {
     }
 
     /// The manifest needs no logs below `oldest` any more: keeps the newest of them for the next
-    /// log, and removes the others. The newest, so that the logs that are left have no gap.
+    /// logs, and removes the others.
     pub(crate) fn retire_below(&self, oldest: FileNum) -> Result<()> {
         let Context { env, dir, .. } = &*self.context;
         // While they are listed, the leader makes a log of no old one.
-        self.slots.lock().spare = None;
+        self.slots.lock().spares.clear();
         let mut old: Vec<FileNum> = list_files(&*env.fs, dir)?
             .into_iter()
             .filter(|(kind, num, _)| *kind == FileKind::Wal && *num < oldest)
             .map(|(_, num, _)| num)
             .collect();
         old.sort_unstable();
-        if let Some(&newest) = old.last()
-            && self.is_reusable(newest)
-        {
-            let mut slots = self.slots.lock();
-            // A close gives back what is here, and comes once.
-            if !self.context.is_closing() {
-                slots.spare = old.pop();
-            }
-        }
+        let newest = old.iter().rev().take(SPARES_MAX);
+        let kept_count = newest.take_while(|&&num| self.is_reusable(num)).count();
+        let kept = old.split_off(old.len() - kept_count);
         old.into_iter().for_each(|num| self.remove(num));
+        let mut slots = self.slots.lock();
+        // A close gives back what is here, and comes once.
+        if self.context.is_closing() {
+            kept.into_iter().for_each(|num| self.remove(num));
+        } else {
+            slots.spares = kept.into();
+        }
         Ok(())
     }
 
-    /// Removes the old log that was kept and not used.
-    pub(crate) fn remove_spare(&self) {
-        let spare = self.slots.lock().spare.take();
-        spare.into_iter().for_each(|num| self.remove(num));
+    /// Removes the old logs that were kept and not used.
+    pub(crate) fn remove_spares(&self) {
+        // Locked until they are gone: else the flush task could list them once more, and keep them.
+        let mut slots = self.slots.lock();
+        slots.spares.drain(..).for_each(|num| self.remove(num));
     }
 
     /// Gives back the space that is reserved ahead: the database is closed.
     pub(crate) fn give_back(&self) {
-        self.remove_spare();
+        self.remove_spares();
         if let Some(PreparedLog { file, mapped, earlier_bytes, .. }) =
             &mut self.slots.lock().prepared
             && (mapped.take().is_some() || *earlier_bytes > 0)
@@ -156,7 +165,7 @@ impl NextLog {
     }
 
     fn make(&self, slots: &mut Slots) -> Result<PreparedLog> {
-        match slots.spare.take() {
+        match slots.spares.pop_front() {
             Some(old) => self.reuse(old),
             None => self.create(),
         }

@@ -82,6 +82,10 @@ impl Maintenance {
                 .with_file(&self.context.dir));
         }
         let Some(plan) = plan else {
+            // Writers are not faster than background work any more.
+            if self.tree.views.load().sealed.is_empty() {
+                self.log.env.next_log.remove_spares();
+            }
             self.serve_manual(requested, None);
             return Ok(false);
         };

@@ -30,14 +30,13 @@ impl Maintenance {
             self.seal_early()?;
         }
         if self.admission.space.is_full() {
-            next_log.remove_spare();
+            next_log.remove_spares();
         }
         let oldest = self.tree.views.load().sealed.last().cloned();
         // The sync that makes it visible wakes this task.
         let visible_seq = SeqNum(self.tree.visible_seq.load(Ordering::Acquire));
         let Some(oldest) = oldest.filter(|oldest| oldest.seq_max() <= visible_seq) else {
             let prepared = next_log.prepare();
-            next_log.remove_spare();
             self.tree.record_logs(|| self.log.env.known_logs(), false);
             return prepared;
         };

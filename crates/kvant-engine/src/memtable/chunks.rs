@@ -1,19 +1,21 @@
-//! Memory for memtables, chunks of their arenas and hash indexes: prepared before a writer needs it,
-//! and reused.
+//! Memory for memtables, chunks of their arenas and hash indexes: prepared before a writer needs
+//! it, and reused.
 //!
 //! The first touch of a chunk makes the system find and clear its memory: 0.1 to several
 //! milliseconds, during which the writer holds up all others. A chunk of the pool has been touched:
 //! by the memtable that used it before, or by the task that calls [`ChunkPool::tend`]
-//! (`docs/decisions/0013-chunks-are-prepared-and-reused.md`).
+//! (`docs/decisions/0013-chunks-are-prepared-and-reused.md`). That task also zeroes the index of
+//! the next memtable.
 //!
 //! Invariants:
 //! 1. every shared chunk here has [`CHUNK_BYTES`], all of them provided by the system; a single
 //!    chunk, which is for one piece, has any length, and so has an index;
-//! 2. all memory here is counted to [`Consumer::Memtables`]. Those of former memtables are at most
+//! 2. all memory here is counted to [`Consumer::Memtables`]. That of former memtables is at most
 //!    `kept_bytes`;
-//! 3. what no memtable needed for [`WINDOW_NS`] is released, shared chunks down to `ready_count` and
-//!    prepared indexes down to one. While writes go on, memtables and pool together are as large as the memtables
-//!    at most were, so that the block cache keeps its size between two flushes.
+//! 3. what no memtable needed for [`WINDOW_NS`] is released, shared chunks down to `ready_count`
+//!    and prepared indexes down to one. While writes go on, memtables and pool together are as
+//!    large as the memtables at most were, so that the block cache keeps its size between two
+//!    flushes.
 //!
 //! Threads: any; one task calls [`ChunkPool::tend`].
 
@@ -332,7 +334,9 @@ impl ChunkPool {
                 fresh
             }
         };
-        drop(self.spare.lock().keep_index(index, true));
+        // One of another length than the last memtable's is of no use any more.
+        let unfit = self.spare.lock().keep_index(index, true);
+        drop(unfit);
         Step::Worked
     }
 

@@ -1,3 +1,4 @@
+use super::super::arena::Slots;
 use super::*;
 use std::sync::atomic::AtomicU64;
 
@@ -138,4 +139,55 @@ fn chunks_are_prepared_also_where_single_ones_take_the_room() {
     pool.expect_use();
     assert_eq!(tend_until_idle(&pool, 1), Step::IdleUntil(1 + WINDOW_NS));
     assert_eq!(pool.stats().spare_bytes, full_bytes + 2 * CHUNK_BYTES as u64);
+}
+
+/// An index of so many bytes, whose slots were 0 and are not any more.
+fn use_index(pool: &Arc<ChunkPool>, bytes: usize) -> Slots {
+    let slots = Slots::new(bytes / size_of::<AtomicU64>(), pool);
+    assert!(slots.iter().all(|slot| slot.swap(1, Ordering::Relaxed) == 0));
+    slots
+}
+
+#[test]
+fn the_index_of_the_next_memtable_is_zeroed_in_the_memory_of_a_former_one() {
+    let (pool, memory, _) = pool(8);
+    pool.expect_use();
+    let bytes = 2 * CHUNK_BYTES;
+    let first = use_index(&pool, bytes);
+    assert_eq!(tend_until_idle(&pool, 1), Step::Idle);
+    let ready_bytes = (READY_COUNT_MAX * CHUNK_BYTES + bytes) as u64;
+    assert_eq!(memory.used_bytes(Consumer::Memtables), ready_bytes, "chunks and one index");
+
+    let second = use_index(&pool, bytes);
+    let first_start = first.as_ptr();
+    assert_ne!(second.as_ptr(), first_start);
+    drop(first);
+    tend_until_idle(&pool, 1);
+    let third = use_index(&pool, bytes);
+    assert_eq!(third.as_ptr(), first_start);
+
+    // Of several that come back, one is kept besides the one that is ready, and not for long.
+    tend_until_idle(&pool, 1);
+    drop((second, third));
+    assert_eq!(memory.used_bytes(Consumer::Memtables), ready_bytes + bytes as u64);
+    let now_ns = 1 + WINDOW_NS;
+    assert_eq!(tend_until_idle(&pool, now_ns), Step::IdleUntil(now_ns + WINDOW_NS));
+    assert_eq!(tend_until_idle(&pool, now_ns + WINDOW_NS), Step::Idle);
+    assert_eq!(memory.used_bytes(Consumer::Memtables), ready_bytes);
+}
+
+#[test]
+fn an_index_of_another_length_takes_the_place_of_those_before() {
+    let (pool, memory, _) = pool(8);
+    pool.expect_use();
+    let long = use_index(&pool, 2 * CHUNK_BYTES);
+    tend_until_idle(&pool, 1);
+    let short = use_index(&pool, CHUNK_BYTES);
+    assert_eq!(size_of_val(&*short), CHUNK_BYTES);
+    tend_until_idle(&pool, 1);
+    drop(long);
+    let left_bytes = ((READY_COUNT_MAX + 1) * CHUNK_BYTES) as u64;
+    assert_eq!(memory.used_bytes(Consumer::Memtables), left_bytes, "the long one is of no use");
+    drop(use_index(&pool, CHUNK_BYTES / 2));
+    assert_eq!(memory.used_bytes(Consumer::Memtables), left_bytes, "small pages are not prepared");
 }
