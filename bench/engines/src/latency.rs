@@ -1,9 +1,9 @@
 //! Times of one kind of operation.
 //!
-//! A percentile of operations in a closed loop says little about an engine that stops rarely and
-//! for long: while it stops, nobody asks, so a stop counts as one operation in a million. What a
-//! user sees who comes at a moment of his own is [`Latency::arrival_p99`] and
-//! [`Latency::arrival_p999`] (Gil Tene calls the difference "coordinated omission").
+//! The percentiles of a closed loop count a stall as one operation, however long it lasts, because
+//! the loop issues no operation during a stall (Gil Tene calls this "coordinated omission").
+//! [`Latency::arrival_p99`] and [`Latency::arrival_p999`] are the waits of requests that arrive at
+//! random times instead.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -34,10 +34,11 @@ impl From<&Histogram<u64>> for Latency {
     }
 }
 
-/// Within what time the running operation ends for this share of the moments of the loop: how long
-/// somebody waits who comes at any moment and goes next.
+/// The `share` quantile of the time from a random moment of the loop to the end of the operation in
+/// flight: how long a request that arrives at that moment waits before it can start.
 ///
-/// An operation of the time `d` makes those wait for longer than `t` who come in its first `d - t`.
+/// A request that arrives during an operation of length `d` waits for longer than `t` if it arrives
+/// within the first `d - t`.
 fn wait_of_arrivals(histogram: &Histogram<u64>, share: f64) -> u64 {
     let buckets: Vec<(f64, f64)> = histogram
         .iter_recorded()

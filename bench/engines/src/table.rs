@@ -91,8 +91,8 @@ fn figures(results: &Results, out: &mut String) {
     line(
         out,
         "CPU in microseconds per operation, with debt: until background work was done. Times of a \
-         single operation in microseconds; of an arrival: how long somebody waits for the running \
-         operation who comes at any moment.\n",
+         single operation in microseconds. Arrival: how long a request that arrives at a random \
+         time waits for the operation in flight, in microseconds.\n",
     );
     head(
         out,

@@ -15,16 +15,16 @@ fn assert_near(measured: u64, expected: u64) {
 }
 
 #[test]
-fn who_comes_during_equal_operations_waits_for_the_rest_of_one() {
+fn an_arrival_during_equal_operations_waits_for_the_rest_of_one() {
     let times = histogram(&[(1_000, 500)]);
     assert_near(wait_of_arrivals(&times, 0.5), 500);
     assert_near(wait_of_arrivals(&times, 0.99), 990);
 }
 
-/// 100,000 operations of 1 us and one stop of 100 ms: half of the time. No percentile of the
+/// 100,000 operations of 1 us and one stall of 100 ms: half of the time. No percentile of the
 /// operations shows it.
 #[test]
-fn one_long_stop_is_what_half_of_those_who_come_wait_for() {
+fn half_of_the_arrivals_wait_for_a_stall_that_takes_half_of_the_time() {
     let times = histogram(&[(1_000, 100_000), (100_000_000, 1)]);
     let latency = Latency::from(&times);
     assert_near(latency.p999, 1_000);
@@ -34,6 +34,6 @@ fn one_long_stop_is_what_half_of_those_who_come_wait_for() {
 }
 
 #[test]
-fn nobody_waits_for_operations_that_were_not_done() {
+fn arrivals_at_an_empty_loop_do_not_wait() {
     assert_eq!(wait_of_arrivals(&histogram(&[]), 0.999), 0);
 }

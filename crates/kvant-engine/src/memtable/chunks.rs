@@ -12,8 +12,8 @@
 //!    chunk, which is for one piece, has any length, and so has an index;
 //! 2. all memory here is counted to [`Consumer::Memtables`]. That of former memtables is at most
 //!    `kept_bytes`;
-//! 3. what no memtable needed for [`WINDOW_NS`] is released, shared chunks down to `ready_count`
-//!    and prepared indexes down to one. While writes go on, memtables and pool together are as
+//! 3. what no memtable needed for [`WINDOW_NS`] is released, except `ready_count` shared chunks and
+//!    the prepared index. While writes go on, memtables and pool together are as
 //!    large as the memtables at most were, so that the block cache keeps its size between two
 //!    flushes.
 //!
@@ -64,11 +64,11 @@ struct Spare {
     shared: Stack,
     /// By length.
     single: BTreeMap<usize, Stack>,
-    /// Of former memtables, of the length of the next one.
-    used_indexes: Stack,
-    /// Zeroed, of that length.
-    ready_indexes: Stack,
-    /// 0 before the first.
+    /// The memory of an index of a former memtable, of `index_bytes`: at most one.
+    used_index: Stack,
+    /// Zeroed memory of `index_bytes`.
+    ready_index: Option<Mapping>,
+    /// Length of the last index that was taken; 0 before the first.
     index_bytes: usize,
     reservation: Reservation,
     taken_count: u64,
@@ -110,12 +110,20 @@ impl Spare {
     fn note_taken(&mut self, taken: Option<&Mapping>) {
         self.taken_count += 1;
         self.unprepared_count += u64::from(taken.is_none());
-        let bytes = self.bytes() - taken.map_or(0, Mapping::bytes);
-        self.reservation.resize(bytes as u64);
+        self.uncount(taken);
+    }
+
+    fn count(&mut self, added: &Mapping) {
+        self.reservation.resize((self.bytes() + added.bytes()) as u64);
+    }
+
+    fn uncount<'a>(&mut self, removed: impl IntoIterator<Item = &'a Mapping>) {
+        let bytes: usize = removed.into_iter().map(Mapping::bytes).sum();
+        self.reservation.resize((self.bytes() - bytes) as u64);
     }
 
     fn keep(&mut self, chunk: Mapping, is_single: bool) {
-        self.reservation.resize((self.bytes() + chunk.bytes()) as u64);
+        self.count(&chunk);
         let stack = match is_single {
             true => self.single.entry(chunk.bytes()).or_default(),
             false => &mut self.shared,
@@ -127,12 +135,10 @@ impl Spare {
     /// may be something to release then.
     fn end_window(&mut self, ready_count: usize, now_ns: u64) -> Vec<Mapping> {
         let mut unneeded = self.shared.end_window(ready_count);
-        unneeded.extend(self.used_indexes.end_window(0));
-        unneeded.extend(self.ready_indexes.end_window(1));
+        unneeded.extend(self.used_index.end_window(0));
         unneeded.extend(self.single.values_mut().flat_map(|stack| stack.end_window(0)));
         self.single.retain(|_, stack| !stack.chunks.is_empty());
-        let bytes = self.bytes() - unneeded.iter().map(Mapping::bytes).sum::<usize>();
-        self.reservation.resize(bytes as u64);
+        self.uncount(&unneeded);
         self.window_end_ns = self.has_more(ready_count).then_some(now_ns + WINDOW_NS);
         unneeded
     }
@@ -141,25 +147,7 @@ impl Spare {
     fn has_more(&self, ready_count: usize) -> bool {
         self.shared.chunks.len() > ready_count
             || !self.single.is_empty()
-            || !self.used_indexes.chunks.is_empty()
-    }
-
-    /// Adds an index, if it is as long as the next one is going to be.
-    fn keep_index(&mut self, index: Mapping, is_ready: bool) -> Option<Mapping> {
-        if index.bytes() != self.index_bytes {
-            return Some(index);
-        }
-        self.reservation.resize((self.bytes() + index.bytes()) as u64);
-        let stack = if is_ready { &mut self.ready_indexes } else { &mut self.used_indexes };
-        stack.chunks.push(index);
-        None
-    }
-
-    fn take_index(&mut self, is_ready: bool) -> Option<Mapping> {
-        let stack = if is_ready { &mut self.ready_indexes } else { &mut self.used_indexes };
-        let index = stack.take()?;
-        self.reservation.resize((self.bytes() - index.bytes()) as u64);
-        Some(index)
+            || !self.used_index.chunks.is_empty()
     }
 }
 
@@ -170,8 +158,8 @@ impl ChunkPool {
         let spare = Spare {
             shared: Stack::default(),
             single: BTreeMap::new(),
-            used_indexes: Stack::default(),
-            ready_indexes: Stack::default(),
+            used_index: Stack::default(),
+            ready_index: None,
             index_bytes: 0,
             reservation: memory.reserve(Consumer::Memtables, 0),
             taken_count: 0,
@@ -242,27 +230,27 @@ impl ChunkPool {
             return map(bytes);
         }
         let mut spare = self.spare.lock();
-        let mut unfit = Vec::new();
-        if spare.index_bytes != bytes {
-            let stacks = [true, false].into_iter();
-            unfit.extend(stacks.flat_map(|is_ready| spare.take_index(is_ready)));
-            spare.index_bytes = bytes;
-        }
-        let ready = spare.take_index(true);
+        let ready = spare.ready_index.take();
+        let has_changed = spare.index_bytes != bytes;
+        let unfit = if has_changed { spare.used_index.take() } else { None };
+        spare.index_bytes = bytes;
+        spare.uncount(ready.iter().chain(&unfit));
         drop(spare);
         drop(unfit);
         self.wake();
-        ready.unwrap_or_else(|| map(bytes))
+        ready.filter(|ready| ready.bytes() == bytes).unwrap_or_else(|| map(bytes))
     }
 
     /// Keeps the memory of an index for the next one, if there is room, or unmaps it.
     pub(super) fn put_back_index(&self, index: Mapping) {
         let mut spare = self.spare.lock();
-        let has_room = spare.used_indexes.chunks.is_empty()
+        let is_kept = index.bytes() == spare.index_bytes
+            && spare.used_index.chunks.is_empty()
             && spare.bytes() + index.bytes() <= self.kept_bytes;
-        let left_over = if has_room { spare.keep_index(index, false) } else { Some(index) };
-        drop(spare);
-        if left_over.is_none() {
+        if is_kept {
+            spare.count(&index);
+            spare.used_index.chunks.push(index);
+            drop(spare);
             self.wake();
         }
     }
@@ -298,8 +286,9 @@ impl ChunkPool {
                 drop(spare);
                 return self.prepare();
             }
-            if spare.ready_indexes.chunks.is_empty() && spare.index_bytes > 0 {
-                let (used, bytes) = (spare.take_index(false), spare.index_bytes);
+            if spare.ready_index.is_none() && spare.index_bytes > 0 {
+                let (used, bytes) = (spare.used_index.take(), spare.index_bytes);
+                spare.uncount(&used);
                 drop(spare);
                 return self.prepare_index(used, bytes);
             }
@@ -315,28 +304,23 @@ impl ChunkPool {
     }
 
     fn prepare(&self) -> Step {
-        // Without memory for it, the writer finds out, and ends the process.
-        let Ok(mut chunk) = Mapping::new(CHUNK_BYTES) else { return Step::Idle };
-        chunk.touch();
+        let Some(chunk) = map_touched(CHUNK_BYTES) else { return Step::Idle };
         self.spare.lock().keep(chunk, false);
         Step::Worked
     }
 
     fn prepare_index(&self, used: Option<Mapping>, bytes: usize) -> Step {
-        let index = match used {
-            Some(mut used) => {
-                used.zero();
-                used
-            }
-            None => {
-                let Ok(mut fresh) = Mapping::new(bytes) else { return Step::Idle };
-                fresh.touch();
-                fresh
-            }
-        };
-        // One of another length than the last memtable's is of no use any more.
-        let unfit = self.spare.lock().keep_index(index, true);
-        drop(unfit);
+        let zeroed = used.map(|mut used| {
+            used.zero();
+            used
+        });
+        let Some(index) = zeroed.or_else(|| map_touched(bytes)) else { return Step::Idle };
+        let mut spare = self.spare.lock();
+        // A memtable may have taken an index of another length meanwhile.
+        if index.bytes() == spare.index_bytes {
+            spare.count(&index);
+            spare.ready_index = Some(index);
+        }
         Step::Worked
     }
 
@@ -348,6 +332,14 @@ impl ChunkPool {
             unprepared_count: spare.unprepared_count,
         }
     }
+}
+
+/// Maps memory and has the system provide it. `None` if there is none: the writer that needs it
+/// finds out, and ends the process.
+fn map_touched(bytes: usize) -> Option<Mapping> {
+    let mut mapping = Mapping::new(bytes).ok()?;
+    mapping.touch();
+    Some(mapping)
 }
 
 /// Maps memory, whole huge pages where there is room for one.

@@ -67,6 +67,7 @@ impl Spares {
 
     /// Keeps what [`Spares::take_for_stored`] gave, after use.
     pub(super) fn keep_from_stored(&self, buffer: Vec<u8>) {
+        // A short one is rounded up to at most that.
         if buffer.capacity() > LONG_BYTES {
             return self.keep_long(buffer);
         }
