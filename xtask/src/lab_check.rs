@@ -3,10 +3,10 @@
 //! Chromium, driven by Playwright's library, opens two sorts of pages:
 //!
 //! - of made-up reports: light and dark, wide and narrow, in both languages, without scripts. They
-//!   must be small, draw in a second, load nothing, agree with sums of the report and of its
-//!   recordings, and be usable by keys. Screenshots stay in `target/lab-check/pictures`.
-//! - of the five seeds, in [`QUICK_S`] each: small, drawn in a second, and with time lines on which
-//!   a range can be selected.
+//!   must be small, soon drawn, load nothing, agree with sums of the report and of its recordings,
+//!   and be usable by keys. Screenshots stay in `target/lab-check/pictures`.
+//! - of the five seeds, in [`QUICK_S`] each: small, and with time lines on which a range can be
+//!   selected.
 //!
 //! On a busy machine no attempt of a seed may count, and its page has no time line. Such a run is
 //! opened a second time, as it would be if all attempts counted.

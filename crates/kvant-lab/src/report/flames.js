@@ -15,12 +15,11 @@ export class Flames {
     Object.assign(this, { box, tooltip, recording: null, view: VIEWS[0], isDifference: false, isOwnOnly: true, query: '', range: null });
   }
 
-  // `recording`: null without one, for the reason `why` (a key of the words). `range`: microseconds
-  // of the recording, or null for all of it.
+  // What `build` and `draw` show. `recording`: null without one, for the reason `why` (a key of the
+  // words). Its whole range is chosen.
   open(frames, recording, why) {
     Object.assign(this, { frames: frames ?? new Frames(), recording, why, range: null });
     this.trees = new Map();
-    this.build();
   }
 
   build() {

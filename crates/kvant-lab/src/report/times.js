@@ -83,7 +83,8 @@ export class Times {
     this.buildTools();
     this.buildRows();
     this.flames.build();
-    this.draw();
+    this.drawRows();
+    // Draws the flame graph too.
     this.showSelection();
   }
 
@@ -306,9 +307,13 @@ export class Times {
   }
 
   draw() {
-    if (this.line === undefined) {
-      return;
+    if (this.line !== undefined) {
+      this.drawRows();
+      this.flames.draw();
     }
+  }
+
+  drawRows() {
     const width = this.latency.canvas.parentElement.clientWidth;
     if (width === 0) {
       return;
@@ -319,7 +324,6 @@ export class Times {
     }
     this.lanes.draw(this.lengthUs, width, 1);
     this.charts.forEach((chart) => chart.draw());
-    this.flames.draw();
     this.showBand();
   }
 
