@@ -18,6 +18,8 @@ pub(crate) fn run(_matches: &ArgMatches) -> Verdict {
         &["keyspaces::", "ranges::", "records::", "--include-ignored"][..],
         &["contract::"],
         &["cluster_copy::", "--include-ignored"],
+        // Alone: it counts the node's requests.
+        &["own_connections::", "--include-ignored"],
         // Alone: it stops the node for a while.
         &["cluster_away::", "--include-ignored"],
     ];

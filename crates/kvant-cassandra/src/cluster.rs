@@ -6,6 +6,7 @@
 use crate::attempts::Course;
 use crate::figures::{Figures, Kind, NodeStats};
 use crate::options::Options;
+use crate::own_connections;
 use crate::range::Range;
 use crate::second_reads::SecondReadStats;
 use crate::session::{Shared, value_in};
@@ -13,23 +14,16 @@ use crate::traces::Trace;
 use bytes::Bytes;
 use kvant_base::log::{Level, Log};
 use kvant_base::{Error, ErrorKind, Result};
-use kvant_env::posix::{TIME_SLICE_MIN, set_time_slice};
 use kvant_env::{Clock, host};
 use serde::Serialize;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 /// Between two attempts to reach a cluster that is away at the start.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// While so many requests are in flight, a thread of the connections that was woken up lets more
-/// requests and answers arrive before it handles them together (docs/decisions/0032-*). The kernel
-/// adds some 50 us of its own to this time.
-const GATHERED_FROM: u32 = 32;
-const GATHER_TIME: Duration = Duration::from_micros(50);
 
 /// The outcome of a request, and how it has gone, later.
 pub type Pending<T> = Pin<Box<dyn Future<Output = (Result<T>, Course)> + Send>>;
@@ -55,6 +49,7 @@ pub struct Stats {
 /// A keyspace of a cluster.
 pub struct Cluster {
     shared: Arc<Shared>,
+    options: Arc<Options>,
     /// Has the driver's connections. `None` after the end.
     runtime: Option<Runtime>,
 }
@@ -96,29 +91,17 @@ impl Cluster {
             Error::new(ErrorKind::Io, format!("no runtime for the cluster's connections: {error}"))
         };
         let figures = Figures::new(Arc::clone(clock), options.limits_adapt);
-        let load = Arc::clone(&figures);
-        let gather = move || {
-            if load.in_flight() >= GATHERED_FROM {
-                #[expect(clippy::disallowed_methods, reason = "events are what is waited for")]
-                thread::sleep(GATHER_TIME);
-            }
-        };
         let runtime = Builder::new_multi_thread()
             .worker_threads((host::cpu_count() / 2).max(1))
             .thread_name("cluster")
-            .on_thread_start(|| {
-                // As short as a selector's, or each has to wait until a selector rests
-                // (docs/decisions/0032-*). So it does where a sandbox refuses the call.
-                let _refused = set_time_slice(TIME_SLICE_MIN);
-            })
-            .on_thread_unpark(gather)
             .enable_all()
             .build()
             .map_err(failed)?;
         loop {
             match runtime.block_on(Shared::open(options, clock, &figures)) {
                 Ok(shared) => {
-                    return Ok(Cluster { shared: Arc::new(shared), runtime: Some(runtime) });
+                    let (shared, options) = (Arc::new(shared), Arc::new(options.clone()));
+                    return Ok(Cluster { shared, options, runtime: Some(runtime) });
                 }
                 Err(error) if is_temporary(error.kind()) && waits(&error) => {
                     runtime.block_on(tokio::time::sleep(RETRY_INTERVAL));
@@ -127,6 +110,19 @@ impl Cluster {
                     runtime.shutdown_background();
                     return Err(error);
                 }
+            }
+        }
+    }
+
+    /// Keeps connections of the thread that awaits this: its requests use them until this is
+    /// dropped, and those of the runtime of this crate until they are there. Never resolves; what
+    /// fails is told to `log` and tried again.
+    pub fn keep_own_connections(&self, log: Arc<dyn Log>) -> impl Future<Output = ()> + use<> {
+        let (options, figures) = (Arc::clone(&self.options), Arc::clone(&self.shared.figures));
+        async move {
+            while let Err(error) = own_connections::keep(&options, Arc::clone(&figures)).await {
+                log.event(Level::Warn, "cluster_connections_failed", &[("error", &error)]);
+                tokio::time::sleep(RETRY_INTERVAL).await;
             }
         }
     }

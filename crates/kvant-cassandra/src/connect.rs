@@ -44,6 +44,8 @@ pub(crate) async fn connect(options: &Options, figures: &Arc<Figures>) -> Result
         .ok_or_else(|| Error::invalid("a node needs at least one connection"))?;
     let mut builder = SessionBuilder::new()
         .known_nodes(&options.nodes)
+        // Each selector has a session, which reads the schema now and then.
+        .keyspaces_to_fetch([&options.keyspace])
         .default_execution_profile_handle(profile.into_handle())
         .connection_timeout(CONNECT_TIME_MAX)
         .keepalive_interval(KEEPALIVE_INTERVAL)

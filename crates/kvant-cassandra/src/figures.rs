@@ -125,11 +125,6 @@ impl Figures {
         self.nodes.load().iter().map(|node| node.stats()).collect()
     }
 
-    /// Attempts in flight at all nodes.
-    pub(crate) fn in_flight(&self) -> u32 {
-        self.nodes.load().iter().map(|node| node.gate.lock().in_flight()).sum()
-    }
-
     pub(crate) fn now_ns(&self) -> u64 {
         self.clock.monotonic_ns()
     }

@@ -3,6 +3,7 @@
 //!
 //! - `options`: settings.
 //! - `connect`: a session with the cluster, which waits for it.
+//! - `own_connections`: connections of threads that await many requests.
 //! - `schema`: keyspace and tables, and whether they are Kvant's.
 //! - `consistency`: how many nodes have to answer.
 //! - `gate`, `figures`: what each node costs, and how much it may have in flight.
@@ -21,8 +22,8 @@
 //! The driver is `scylla`, which speaks to both. `docs/cluster.md` says what the engine can do and
 //! what it cannot.
 //!
-//! Threads: the driver's connections belong to a runtime of this crate, and so do the pages of
-//! ranges. Requests for single records are awaited on the threads of the callers.
+//! Threads: a runtime of this crate has connections, and the pages of ranges. Requests for single
+//! records are awaited on the threads of the callers, which may have connections of their own.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 #![cfg_attr(not(test), deny(clippy::unused_result_ok, clippy::unwrap_used))]
 
@@ -35,6 +36,7 @@ mod figures;
 mod gate;
 mod loader;
 mod options;
+mod own_connections;
 mod pages;
 mod range;
 mod retries;

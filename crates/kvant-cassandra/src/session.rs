@@ -11,6 +11,7 @@ use crate::consistency::{Acks, acks};
 use crate::errors::{self, Asked};
 use crate::figures::{Figures, Kind};
 use crate::options::Options;
+use crate::own_connections;
 use crate::retries::{RetryOtherCoordinator, has_too_few_responses};
 use crate::room;
 use crate::schema::{self, Schema};
@@ -38,7 +39,8 @@ use uuid::Uuid;
 
 /// What requests need.
 pub(crate) struct Shared {
-    pub(crate) session: Session,
+    /// Of the runtime of this crate.
+    pub(crate) session: Arc<Session>,
     pub(crate) schema: Schema,
     pub(crate) default_acks: Acks,
     /// By the count of answers, from 1.
@@ -164,7 +166,7 @@ impl Shared {
             .await?,
             select_range_ttl: prepare(range("key, value, TTL(value)", "")).await?,
             statements,
-            session,
+            session: Arc::new(session),
             schema,
             default_acks,
             figures: Arc::clone(figures),
@@ -207,13 +209,15 @@ impl Shared {
         let slot = if execution.is_traced { self.traces.slot() } else { None };
         request.set_history_listener(Arc::clone(&attempts) as Arc<dyn HistoryListener>);
         request.set_tracing(slot.is_some());
-        let result = self.session.execute_bound_unpaged(request).await;
+        let own = own_connections::session(&self.figures);
+        let session = own.unwrap_or_else(|| Arc::clone(&self.session));
+        let result = session.execute_bound_unpaged(request).await;
         let mut course = attempts.course();
         if let (Some(slot), Ok(done)) = (slot, &result) {
             course.trace_id = done.tracing_id().map(|id| id.as_u128());
             self.fetch_trace(course.trace_id, slot);
         }
-        (result.map_err(|error| self.explain(&error, &attempts)), course)
+        (result.map_err(|error| explain(&error, &session, &attempts)), course)
     }
 
     /// As [`Shared::execute`], for records of a range that has begun: its client has half of a
@@ -228,32 +232,6 @@ impl Shared {
             async move { self.execute_bound(&mut request, execution).await.0 }
         })
         .await
-    }
-
-    fn explain(&self, error: &ExecutionError, attempts: &Attempts) -> Error {
-        let is_unsent =
-            matches!(error, ExecutionError::EmptyPlan | ExecutionError::ConnectionPoolError(_))
-                && attempts.is_empty();
-        let state = self.session.get_cluster_state();
-        if is_unsent && state.get_nodes_info().iter().any(|node| node.is_connected()) {
-            let what =
-                "the nodes that store the record have as many requests as they can do in time";
-            return Error::new(ErrorKind::Overloaded, what);
-        }
-        // An error response has counts; a failure of the driver after it has none.
-        let answer = attempts.last_answer().filter(|(_, answer)| match error {
-            ExecutionError::EmptyPlan | ExecutionError::ConnectionPoolError(_) => true,
-            ExecutionError::RequestTimeout(_) => has_too_few_responses(answer),
-            _ => false,
-        });
-        let asked = if attempts.is_write() { Asked::Write } else { Asked::Read };
-        match answer {
-            Some((at, answer)) => {
-                let answer = ExecutionError::LastAttemptError(answer);
-                errors::of_request(&answer, asked, attempts.may_be_done(Some(at)))
-            }
-            None => errors::of_request(error, asked, attempts.may_be_done_beside(error)),
-        }
     }
 
     /// Reads a trace, in the background.
@@ -324,6 +302,32 @@ impl Shared {
         let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
         let before = self.last_stamp_us.fetch_update(set, fetch, |last| Some(next(last)));
         next(before.unwrap_or_else(|last| last))
+    }
+}
+
+/// The error of a request by what the caller must do.
+fn explain(error: &ExecutionError, session: &Session, attempts: &Attempts) -> Error {
+    let is_unsent =
+        matches!(error, ExecutionError::EmptyPlan | ExecutionError::ConnectionPoolError(_))
+            && attempts.is_empty();
+    let state = session.get_cluster_state();
+    if is_unsent && state.get_nodes_info().iter().any(|node| node.is_connected()) {
+        let what = "the nodes that store the record have as many requests as they can do in time";
+        return Error::new(ErrorKind::Overloaded, what);
+    }
+    // An error response has counts; a failure of the driver after it has none.
+    let answer = attempts.last_answer().filter(|(_, answer)| match error {
+        ExecutionError::EmptyPlan | ExecutionError::ConnectionPoolError(_) => true,
+        ExecutionError::RequestTimeout(_) => has_too_few_responses(answer),
+        _ => false,
+    });
+    let asked = if attempts.is_write() { Asked::Write } else { Asked::Read };
+    match answer {
+        Some((at, answer)) => {
+            let answer = ExecutionError::LastAttemptError(answer);
+            errors::of_request(&answer, asked, attempts.may_be_done(Some(at)))
+        }
+        None => errors::of_request(error, asked, attempts.may_be_done_beside(error)),
     }
 }
 

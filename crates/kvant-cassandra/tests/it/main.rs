@@ -5,5 +5,6 @@
 
 mod keyspaces;
 mod node;
+mod own_connections;
 mod ranges;
 mod records;

@@ -5,6 +5,7 @@ use kvant_cassandra::{Cluster, Options};
 use kvant_env::Env;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
+use std::collections::HashMap;
 use std::fmt::Display;
 use std::future::Future;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ pub(crate) fn options() -> Options {
     }
 }
 
-struct NoLog;
+pub(crate) struct NoLog;
 
 impl Log for NoLog {
     fn event(&self, _level: Level, _name: &'static str, _fields: &[(&str, &dyn Display)]) {}
@@ -61,18 +62,27 @@ pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
     runtime.expect("a runtime").block_on(future)
 }
 
+async fn other_session() -> Session {
+    let session = SessionBuilder::new().known_node(address()).user(USER, USER).build().await;
+    session.expect("the node is up")
+}
+
 /// Runs CQL as another program would.
 pub(crate) fn cql(statements: &[String]) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.expect("a runtime").block_on(async {
-        let session: Session = SessionBuilder::new()
-            .known_node(address())
-            .user(USER, USER)
-            .build()
-            .await
-            .expect("the node is up");
+    wait(async {
+        let session = other_session().await;
         for statement in statements {
             session.query_unpaged(statement.as_str(), ()).await.expect("valid CQL");
         }
     });
+}
+
+/// The requests that the node has had by each of its connections, by the client's port.
+pub(crate) async fn requests_by_port() -> HashMap<i32, u64> {
+    let select = "SELECT port, request_count FROM system_views.clients";
+    let rows = other_session().await.query_unpaged(select, ()).await.expect("valid CQL");
+    let rows = rows.into_rows_result().expect("rows");
+    let rows = rows.rows::<(i32, i64)>().expect("of two numbers");
+    let rows = rows.map(|row| row.expect("two numbers"));
+    rows.map(|(port, count)| (port, count.unsigned_abs())).collect()
 }

@@ -6,9 +6,11 @@ use super::{
 };
 use crate::http::metrics_text::{append, family, header, metric};
 use bytes::Bytes;
-use kvant_base::{Error, ErrorKind, Result};
+use kvant_base::{Error, ErrorKind, Log, Result};
 use kvant_cassandra::{Ask, Cluster, Course, NodeStats, Range, Stats};
 use serde_json::json;
+use std::pin::Pin;
+use std::sync::Arc;
 
 type NodeMetric = (&'static str, &'static str, &'static str, fn(&NodeStats) -> u64);
 
@@ -171,6 +173,10 @@ impl RemoteStore for CassandraStore {
             let (result, course) = written.await;
             (result, shown(course))
         })
+    }
+
+    fn keep_own_connections(&self, log: Arc<dyn Log>) -> Pin<Box<dyn Future<Output = ()>>> {
+        Box::pin(self.cluster.keep_own_connections(log))
     }
 
     fn trace_json(&self, id: u128) -> Option<serde_json::Value> {

@@ -11,7 +11,7 @@
 use crate::key::Key;
 use bytes::Bytes;
 use kvant_base::tag::Activity;
-use kvant_base::{Error, ErrorKind, Result, named_enum};
+use kvant_base::{Error, ErrorKind, Log, Result, named_enum};
 use std::future::{self, Future};
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -313,6 +313,10 @@ pub trait RemoteStore: Store {
     /// As [`RemoteStore::get`]. After `TooFewReplicas` and `NoAnswer` the write may be there
     /// nevertheless, or appear later.
     fn write(&self, write: &Write, ask: RemoteAsk) -> Pending<'static, (Result<()>, RemoteCourse)>;
+
+    /// Keeps connections of the thread that awaits this, which its requests use from then on, until
+    /// this is dropped. Never resolves; what fails is told to `log` and tried again.
+    fn keep_own_connections(&self, log: Arc<dyn Log>) -> Pin<Box<dyn Future<Output = ()>>>;
 
     /// A trace of the other machines, if it is one of the last: `cluster_trace` in `/v0/slow`.
     fn trace_json(&self, id: u128) -> Option<serde_json::Value>;

@@ -7,12 +7,15 @@ use crate::store::Backend;
 use kvant_base::Error;
 use kvant_base::lock::NamedMutex;
 use std::sync::OnceLock;
+use tokio::sync::Notify;
 
 /// Reports how much of a recovery is done, in per cent.
 pub(crate) type RecoveryPerCent = Box<dyn Fn() -> u64 + Send + Sync>;
 
 pub(crate) struct Lifecycle {
     store: OnceLock<Backend>,
+    /// Notified when there is a store.
+    stored: Notify,
     failed: OnceLock<String>,
     recovery_per_cent: OnceLock<RecoveryPerCent>,
     /// Why the cluster that has the data cannot be reached.
@@ -23,6 +26,7 @@ impl Default for Lifecycle {
     fn default() -> Lifecycle {
         Lifecycle {
             store: OnceLock::new(),
+            stored: Notify::new(),
             failed: OnceLock::new(),
             recovery_per_cent: OnceLock::new(),
             away: NamedMutex::new("cluster_away", None),
@@ -35,6 +39,17 @@ impl Lifecycle {
     #[inline]
     pub(crate) fn store(&self) -> Option<&Backend> {
         self.store.get()
+    }
+
+    /// The store, as soon as there is one.
+    pub(crate) async fn wait_for_store(&self) -> &Backend {
+        loop {
+            let stored = self.stored.notified();
+            if let Some(store) = self.store.get() {
+                return store;
+            }
+            stored.await;
+        }
     }
 
     /// The store, or why there is none.
@@ -64,6 +79,7 @@ impl Lifecycle {
 
     pub(crate) fn set_ready(&self, store: Backend) {
         self.store.get_or_init(|| store);
+        self.stored.notify_waiters();
     }
 
     pub(crate) fn set_failed(&self, reason: String) {

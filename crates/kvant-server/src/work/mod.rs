@@ -22,13 +22,22 @@ pub(crate) use lifecycle::Lifecycle;
 pub(crate) use range_reader::RangeReader;
 pub(crate) use storage::{Piece, Storage};
 
+use crate::store::Backend;
 use std::rc::Rc;
+use std::sync::Arc;
 
-/// Starts the tasks that commit writes and exchange work with the pool. Called once, inside the
-/// selector's runtime.
+/// Starts the tasks that commit writes, exchange work with the pool, and keep the selector's
+/// connections with the machines of a remote store. Called once, inside the selector's runtime.
 pub(crate) fn spawn_tasks(storage: &Rc<Storage>) {
     tokio::task::spawn_local(committer::run(Rc::clone(storage)));
     if let Some(port) = &storage.port {
         port.spawn_tasks();
+    }
+    tokio::task::spawn_local(keep_own_connections(Rc::clone(storage)));
+}
+
+async fn keep_own_connections(storage: Rc<Storage>) {
+    if let Backend::Remote(store) = storage.lifecycle.wait_for_store().await {
+        store.keep_own_connections(Arc::clone(&storage.log)).await;
     }
 }

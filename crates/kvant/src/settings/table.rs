@@ -449,7 +449,8 @@ pub(crate) static SETTINGS: &[Setting] = &[
         name: "cluster-connections",
         kind: Kind::Count,
         default: DefaultValue::Text("1"),
-        help: "Connections with each node of the cluster, or with each shard of ScyllaDB",
+        help: "Connections of each selector with each node of the cluster, or with each shard of \
+               ScyllaDB; as many again for ranges",
         cost: "A connection carries thousands of requests at a time; more of them use more \
                 processors of the nodes",
         apply: |s, text| kind::count(text, 128).map(|count| s.cluster.connection_count = count),
