@@ -3,8 +3,7 @@
 //! Where the connection is on the thread that awaits a request, neither the request nor its
 //! response passes another thread (`docs/decisions/0042-*`).
 //!
-//! Invariant: a session is in its slot only while the event loop of its thread polls
-//! [`keep`].
+//! Invariant: a session is in its slot only while the event loop of its thread polls [`keep`].
 
 use crate::connect;
 use crate::figures::Figures;
