@@ -4,15 +4,20 @@
 //! 1. Keys are strictly ascending in internal-key order. Key `i` is at or after all keys of data
 //!    block `i` and before those of block `i + 1`.
 //! 2. `heads[i]` is the [`key_prefix`] of key `i` after the prefix common to all keys. Most
-//!    searches read nothing but this array.
+//!    searches read nothing but this array, and `sampled_heads`, which has every 16th of them: a
+//!    search through the samples, which stay in the processor's cache, and then among 16 neighbours
+//!    reads fewer cache lines than one through all.
 //!
 //! Threads: an [`Index`] is immutable.
 
 use super::stored::{BLOCK_TRAILER_BYTES, BlockSpan, Malformed, Parsed};
 use crate::format::{InternalKeyRef, common_prefix_bytes, key_prefix};
+use crate::prefetch::prefetch;
 use kvant_base::{limits, varint};
 use std::cmp::Ordering;
 
+/// Two cache lines of heads.
+const SAMPLE_INTERVAL: usize = 16;
 /// Memory per entry without its key: head, end of key, end of block, trailer, and the shortcut that
 /// the table adds.
 const ENTRY_HEAP_BYTES: u64 = 8 + 4 + 8 + 8 + 8;
@@ -21,6 +26,7 @@ const OUT_OF_ORDER: Malformed = Malformed("index keys are out of order");
 pub(crate) struct Index {
     prefix: Vec<u8>,
     heads: Vec<u64>,
+    sampled_heads: Vec<u64>,
     /// The keys without `prefix`, concatenated.
     suffixes: Vec<u8>,
     /// Where each key ends in `suffixes`.
@@ -57,11 +63,24 @@ impl Index {
             return if target.user_key < self.prefix.as_slice() { 0 } else { self.len() };
         };
         let head = key_prefix(rest);
-        let first = self.heads.partition_point(|&h| h < head);
+        let first = self.find_head(head);
         if self.heads.get(first) != Some(&head) {
             return first;
         }
         self.find_among_equal(first, head, rest, target.trailer)
+    }
+
+    /// The first entry whose head is at or after `head`.
+    #[inline]
+    fn find_head(&self, head: u64) -> usize {
+        let before = self.sampled_heads.partition_point(|&h| h < head);
+        let start = before.saturating_sub(1) * SAMPLE_INTERVAL;
+        let end = (before * SAMPLE_INTERVAL).min(self.len());
+        for entry in [start, start + SAMPLE_INTERVAL / 2] {
+            prefetch(self.heads.as_ptr().wrapping_add(entry));
+            prefetch(self.block_ends.as_ptr().wrapping_add(entry));
+        }
+        start + self.heads[start..end].partition_point(|&h| h < head)
     }
 
     /// [`Index::find`] among the keys from `first` on with equal heads.
@@ -106,12 +125,17 @@ impl Index {
     pub(super) fn heap_bytes(&self) -> usize {
         self.prefix.capacity()
             + self.suffixes.capacity()
-            + (self.heads.capacity() + self.block_ends.capacity() + self.trailers.capacity()) * 8
+            + (self.heads.capacity() + self.sampled_heads.capacity()) * 8
+            + (self.block_ends.capacity() + self.trailers.capacity()) * 8
             + self.suffix_ends.capacity() * 4
     }
 
     pub(super) fn heap_bytes_max(entry_count: u64, key_bytes: u64) -> u64 {
-        entry_count.saturating_mul(ENTRY_HEAP_BYTES).saturating_add(key_bytes.saturating_mul(2))
+        let samples_bytes = entry_count.div_ceil(SAMPLE_INTERVAL as u64).saturating_mul(8);
+        entry_count
+            .saturating_mul(ENTRY_HEAP_BYTES)
+            .saturating_add(samples_bytes)
+            .saturating_add(key_bytes.saturating_mul(2))
     }
 
     /// Decodes an index over data blocks that end at `data_end_bytes`.
@@ -126,6 +150,7 @@ impl Index {
         let (prefix, key_bytes) = measure(input, count)?;
         let mut index = Index {
             heads: Vec::with_capacity(count),
+            sampled_heads: Vec::new(),
             suffixes: Vec::with_capacity(key_bytes - prefix.len() * count),
             suffix_ends: Vec::with_capacity(count),
             block_ends: Vec::with_capacity(count),
@@ -160,6 +185,7 @@ impl Index {
         if !input.is_empty() || block_end != data_end_bytes {
             return Err(Malformed("index does not cover the data blocks"));
         }
+        index.sampled_heads = index.heads.iter().copied().step_by(SAMPLE_INTERVAL).collect();
         Ok(index)
     }
 }
