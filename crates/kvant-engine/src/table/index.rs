@@ -4,9 +4,10 @@
 //! 1. Keys are strictly ascending in internal-key order. Key `i` is at or after all keys of data
 //!    block `i` and before those of block `i + 1`.
 //! 2. `heads[i]` is the [`key_prefix`] of key `i` after the prefix common to all keys. Most
-//!    searches read nothing but this array, and `sampled_heads`, which has every 16th of them: a
-//!    search through the samples, which stay in the processor's cache, and then among 16 neighbours
-//!    reads fewer cache lines than one through all.
+//!    searches read nothing but this array and the samples of it.
+//! 3. `sampled_heads` has every [`SAMPLE_INTERVAL`]th head. More of the samples than of all heads
+//!    are in the processor's cache: a search through them, and then among 16 neighbours, waits for
+//!    fewer cache lines than one through all (`docs/decisions/0043`).
 //!
 //! Threads: an [`Index`] is immutable.
 

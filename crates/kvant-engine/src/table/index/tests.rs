@@ -54,6 +54,9 @@ fn searches_agree_with_a_linear_search() {
         let mut keys: Vec<(Vec<u8>, Option<u64>)> = (0..1 + rng.below(60))
             .map(|_| (random(&mut rng), rng.one_in(4).then(|| rng.below(100) << 8 | 1)))
             .collect();
+        // Equal heads, of which more than one is in the samples.
+        let equal = (0..rng.below(60)).map(|last| [&*prefix, b"abcdefgh", &[last as u8]].concat());
+        keys.extend(equal.map(|key| (key, None)));
         let order =
             |key: &(Vec<u8>, Option<u64>)| (key.0.clone(), std::cmp::Reverse(key.1.unwrap_or(0)));
         keys.sort_by_key(order);
