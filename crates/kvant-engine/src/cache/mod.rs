@@ -5,6 +5,11 @@
 //! are used again, so a long range does not evict the blocks of point reads. A hit increments a
 //! counter and moves nothing.
 //!
+//! Evictions are from the next shard in turn or one by chance, whichever has more bytes in its
+//! small queue ("two choices": Azar, Broder, Karlin, Upfal, "Balanced allocations", STOC 1994). In
+//! turn alone, blocks would come by chance and go evenly, and ever more shards would run out of
+//! data blocks and give up indexes.
+//!
 //! Invariants:
 //! 1. The capacity is the memory limit less the use of all other consumers and a reserve of 1/16,
 //!    but at least 1/16. An insertion evicts down to the capacity, and
@@ -47,6 +52,11 @@ const BLOCK_BYTES_USUAL: u64 = 4 << 10;
 /// Memory per entry beside the block: its `Arc`, and the entries in map, queue and ghosts at the
 /// load factors of their containers.
 const ENTRY_OVERHEAD_BYTES: u64 = 256;
+/// Part of the capacity up to which filters are added. A lookup needs the index, and without a
+/// filter at most a data block more.
+const FILTERS_UP_TO: (u64, u64) = (3, 4);
+/// An odd number derived from the golden ratio: multiplication spreads a count.
+const GOLDEN_RATIO: usize = 0x9E37_79B9_7F4A_7C15;
 /// The reserve that other consumers can grow into, and the minimum capacity: 1/16 of the budget.
 const RESERVE_SHIFT: u32 = 4;
 
@@ -56,13 +66,19 @@ pub(crate) struct Cache<V> {
     evicted: Box<dyn Fn(V) + Send + Sync>,
     shards: Box<[PaddedShard<V>]>,
     used_bytes: AtomicU64,
+    /// Those of indexes and filters.
+    metadata_bytes: AtomicU64,
     /// The shard of the next eviction.
     hand: AtomicUsize,
 }
 
 /// Prevents false sharing between the locks of neighbouring shards.
 #[repr(align(128))]
-struct PaddedShard<V>(NamedMutex<Shard<V>>);
+struct PaddedShard<V> {
+    shard: NamedMutex<Shard<V>>,
+    /// Bytes of the small queue, to compare shards without their locks.
+    small_bytes: AtomicU64,
+}
 
 impl<V> Cache<V> {
     /// An empty cache. `evicted` receives evicted blocks that no reader has.
@@ -74,25 +90,25 @@ impl<V> Cache<V> {
         let shard_count = wanted.clamp(SHARD_COUNT_MIN, SHARD_COUNT_MAX).next_power_of_two();
         let shard_bytes = (memory.limit_bytes() / shard_count as u64).min(SHARD_BYTES);
         let block_count = (shard_bytes / BLOCK_BYTES_USUAL) as usize;
-        let shards = (0..shard_count)
-            .map(|_| PaddedShard(NamedMutex::new("block cache", Shard::new(block_count))));
+        let shards = (0..shard_count).map(|_| PaddedShard::new(block_count));
         Arc::new(Cache {
             memory,
             evicted: Box::new(evicted),
             shards: shards.collect(),
             used_bytes: AtomicU64::new(0),
+            metadata_bytes: AtomicU64::new(0),
             hand: AtomicUsize::new(0),
         })
     }
 
     #[inline]
     pub(crate) fn get(&self, key: BlockKey) -> Option<Arc<V>> {
-        self.shard(key).lock().get(key)
+        self.shard(key).shard.lock().get(key)
     }
 
     /// Uncounts the last miss of `key`, whose reader stopped: the retry counts it again.
     pub(crate) fn take_back_miss(&self, key: BlockKey) {
-        self.shard(key).lock().take_back_miss();
+        self.shard(key).shard.lock().take_back_miss();
     }
 
     /// Adds a block of `heap_bytes`, and makes `shortcut` its own. Returns the cached block, which
@@ -112,8 +128,8 @@ impl<V> Cache<V> {
         // Charged before the insertion: another thread may evict the block at once.
         self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.memory.add(Consumer::BlockCache, bytes);
-        let added = Resident::new(&block, bytes, shortcut);
-        let resident = self.shard(key).lock().insert(key, added, admission);
+        let added = Resident::new(&block, bytes, admission, shortcut);
+        let resident = self.change(self.shard(key), |shard| shard.insert(key, added));
         if let Some(resident) = resident {
             self.uncharge(bytes);
             return resident;
@@ -122,14 +138,20 @@ impl<V> Cache<V> {
         block
     }
 
+    /// Whether there is room for a filter of `heap_bytes`: with it, indexes and filters have at
+    /// most [`FILTERS_UP_TO`].
+    pub(crate) fn has_room_for_filter(&self, heap_bytes: u64) -> bool {
+        let (part, whole) = FILTERS_UP_TO;
+        let metadata_bytes = self.metadata_bytes.load(Ordering::Relaxed) + heap_bytes;
+        metadata_bytes <= self.capacity_bytes() / whole * part
+    }
+
     pub(crate) fn shrink_to_capacity(&self) {
         let mut empty_shards = 0;
         while self.used_bytes.load(Ordering::Relaxed) > self.capacity_bytes()
             && empty_shards < self.shards.len()
         {
-            let shard = self.hand.fetch_add(1, Ordering::Relaxed) % self.shards.len();
-            let evicted = self.shards[shard].0.lock().evict();
-            match evicted {
+            match self.change(self.next_to_evict_from(), Shard::evict) {
                 Some((block, bytes)) => {
                     self.uncharge(bytes);
                     empty_shards = 0;
@@ -145,16 +167,39 @@ impl<V> Cache<V> {
 
     pub(crate) fn erase_file(&self, file_num: FileNum) {
         for shard in &self.shards {
-            let erased_bytes = shard.0.lock().erase_file(file_num);
+            let erased_bytes = self.change(shard, |shard| shard.erase_file(file_num));
             self.uncharge(erased_bytes);
         }
     }
 
     #[inline]
-    fn shard(&self, key: BlockKey) -> &NamedMutex<Shard<V>> {
+    fn shard(&self, key: BlockKey) -> &PaddedShard<V> {
         // The bits that the maps of the shards use least. The shard count is a power of two.
         let hash = BuildBlockHasher::default().hash_one(key) >> 40;
-        &self.shards[hash as usize & (self.shards.len() - 1)].0
+        &self.shards[hash as usize & (self.shards.len() - 1)]
+    }
+
+    /// Of the next shard and one by chance, the one with more bytes in its small queue.
+    fn next_to_evict_from(&self) -> &PaddedShard<V> {
+        let number = self.hand.fetch_add(1, Ordering::Relaxed);
+        let next = &self.shards[number % self.shards.len()];
+        let other = number.wrapping_mul(GOLDEN_RATIO) >> 40;
+        let other = &self.shards[other & (self.shards.len() - 1)];
+        let small_bytes = |shard: &PaddedShard<V>| shard.small_bytes.load(Ordering::Relaxed);
+        if small_bytes(other) > small_bytes(next) { other } else { next }
+    }
+
+    /// Changes the shard, and what is known of it without its lock.
+    fn change<T>(&self, of: &PaddedShard<V>, change: impl FnOnce(&mut Shard<V>) -> T) -> T {
+        let mut shard = of.shard.lock();
+        let before = shard.metadata_bytes;
+        let outcome = change(&mut shard);
+        let added = shard.metadata_bytes.wrapping_sub(before);
+        if added != 0 {
+            self.metadata_bytes.fetch_add(added, Ordering::Relaxed);
+        }
+        of.small_bytes.store(shard.small.bytes, Ordering::Relaxed);
+        outcome
     }
 
     fn uncharge(&self, bytes: u64) {
@@ -179,9 +224,18 @@ impl<V> Cache<V> {
             ..CacheStats::default()
         };
         for shard in &self.shards {
-            shard.0.lock().add_to(&mut stats);
+            shard.shard.lock().add_to(&mut stats);
         }
         stats
+    }
+}
+
+impl<V> PaddedShard<V> {
+    fn new(block_count: usize) -> PaddedShard<V> {
+        PaddedShard {
+            shard: NamedMutex::new("block cache", Shard::new(block_count)),
+            small_bytes: AtomicU64::new(0),
+        }
     }
 }
 

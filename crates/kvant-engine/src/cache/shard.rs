@@ -4,7 +4,9 @@
 //! 1. The key of each block in `map` is in the queue that its `in_main` names. Queues may also
 //!    contain keys of erased blocks: these are skipped at the front, and removed when there are
 //!    many.
-//! 2. `bytes` of a queue is the sum of the charges of its blocks.
+//! 2. `bytes` of a queue is the sum of the charges of its data blocks. Indexes and filters, in the
+//!    main queue, have `metadata_bytes` and are not weighed against data: where they have most of a
+//!    shard, an eviction would always be from main, and take them between two uses.
 //! 3. The shortcut of a block has it while it is in `map`; it is set and emptied under the lock.
 
 use super::admission::Admission;
@@ -24,6 +26,7 @@ pub(super) struct Shard<V> {
     pub(super) map: HashMap<BlockKey, Resident<V>, BuildBlockHasher>,
     pub(super) small: Queue,
     pub(super) main: Queue,
+    pub(super) metadata_bytes: u64,
     ghosts: Ghosts,
     hit_count: u64,
     miss_count: u64,
@@ -33,13 +36,14 @@ pub(super) struct Shard<V> {
 #[derive(Default)]
 pub(super) struct Queue {
     pub(super) keys: VecDeque<BlockKey>,
-    bytes: u64,
+    pub(super) bytes: u64,
 }
 
 pub(super) struct Resident<V> {
     block: Arc<V>,
     /// The charge.
     bytes: u64,
+    admission: Admission,
     /// Without those of the shortcut.
     uses: u8,
     in_main: bool,
@@ -48,8 +52,23 @@ pub(super) struct Resident<V> {
 }
 
 impl<V> Resident<V> {
-    pub(super) fn new(block: &Arc<V>, bytes: u64, shortcut: Option<ShortcutOf<V>>) -> Resident<V> {
-        Resident { block: Arc::clone(block), bytes, uses: 0, in_main: false, shortcut }
+    pub(super) fn new(
+        block: &Arc<V>,
+        bytes: u64,
+        admission: Admission,
+        shortcut: Option<ShortcutOf<V>>,
+    ) -> Resident<V> {
+        let (block, in_main) = (Arc::clone(block), admission == Admission::Main);
+        Resident { block, bytes, admission, uses: 0, in_main, shortcut }
+    }
+
+    /// What it adds to the bytes of its queue.
+    fn data_bytes(&self) -> u64 {
+        if self.admission == Admission::Probation { self.bytes } else { 0 }
+    }
+
+    fn metadata_bytes(&self) -> u64 {
+        self.bytes - self.data_bytes()
     }
 
     /// Adds the uses of the shortcut.
@@ -76,6 +95,7 @@ impl<V> Shard<V> {
             map: HashMap::with_capacity_and_hasher(block_count, BuildBlockHasher::default()),
             small: Queue::default(),
             main: Queue::default(),
+            metadata_bytes: 0,
             ghosts: Ghosts::default(),
             hit_count: 0,
             miss_count: 0,
@@ -105,24 +125,20 @@ impl<V> Shard<V> {
     }
 
     /// Adds a block, or returns the one that is already there.
-    pub(super) fn insert(
-        &mut self,
-        key: BlockKey,
-        mut added: Resident<V>,
-        admission: Admission,
-    ) -> Option<Arc<V>> {
+    pub(super) fn insert(&mut self, key: BlockKey, mut added: Resident<V>) -> Option<Arc<V>> {
         if let Some(resident) = self.map.get(&key) {
             // The shortcut is that of the resident.
             added.shortcut = None;
             return Some(Arc::clone(&resident.block));
         }
-        added.in_main = self.ghosts.remove(key) || admission == Admission::Main;
+        added.in_main |= self.ghosts.remove(key);
         if let Some(shortcut) = &added.shortcut {
             shortcut.set(Arc::clone(&added.block));
         }
         let queue = self.queue(added.in_main);
         queue.keys.push_back(key);
-        queue.bytes += added.bytes;
+        queue.bytes += added.data_bytes();
+        self.metadata_bytes += added.metadata_bytes();
         self.map.insert(key, added);
         None
     }
@@ -150,7 +166,8 @@ impl<V> Shard<V> {
                 }
                 self.evicted_count += 1;
                 let resident = self.map.remove(&key)?;
-                self.queue(from_main).bytes -= resident.bytes;
+                self.queue(from_main).bytes -= resident.data_bytes();
+                self.metadata_bytes -= resident.metadata_bytes();
                 return Some((Arc::clone(&resident.block), resident.bytes));
             }
             if from_main {
@@ -158,8 +175,8 @@ impl<V> Shard<V> {
             } else {
                 resident.uses = 0;
                 resident.in_main = true;
-                self.small.bytes -= resident.bytes;
-                self.main.bytes += resident.bytes;
+                self.small.bytes -= resident.data_bytes();
+                self.main.bytes += resident.data_bytes();
             }
             self.main.keys.push_back(key);
         }
@@ -167,11 +184,12 @@ impl<V> Shard<V> {
 
     /// Drops the blocks of `file_num` and returns the sum of their charges.
     pub(super) fn erase_file(&mut self, file_num: FileNum) -> u64 {
-        let Shard { map, small, main, .. } = self;
+        let Shard { map, small, main, metadata_bytes, .. } = self;
         let mut erased_bytes = 0;
         for (_, resident) in map.extract_if(|key, _| key.file_num == file_num) {
             let queue = if resident.in_main { &mut *main } else { &mut *small };
-            queue.bytes -= resident.bytes;
+            queue.bytes -= resident.data_bytes();
+            *metadata_bytes -= resident.metadata_bytes();
             erased_bytes += resident.bytes;
         }
         // Without evictions, nothing else removes the keys of erased blocks from the queues.

@@ -47,7 +47,7 @@ fn the_first_of_two_inserted_blocks_is_kept() {
 fn no_reader_waits_for_a_map_to_grow_while_the_cache_fills_with_usual_blocks() {
     let (_memory, cache) = new_cache();
     let capacities = || -> Vec<usize> {
-        cache.shards.iter().map(|shard| shard.0.lock().map.capacity()).collect()
+        cache.shards.iter().map(|shard| shard.shard.lock().map.capacity()).collect()
     };
     let before = capacities();
     while cache.stats().evicted_count == 0 {
@@ -119,6 +119,26 @@ fn blocks_inserted_again_soon_after_eviction_go_to_the_main_queue() {
 }
 
 #[test]
+fn indexes_in_use_stay_while_data_blocks_come_and_go() {
+    const INDEX_COUNT: u64 = 60;
+    const INDEX_BYTES: usize = 100_000;
+
+    let mut rng = kvant_env::rng::Rng::new(1);
+    let (_, cache) = new_cache();
+    let mut lost_count = 0;
+    for number in 0..300_000 {
+        // The first of them are inserted, one after the other.
+        let index = if number < INDEX_COUNT { number } else { rng.below(INDEX_COUNT) };
+        if cache.get(key(1, index)).is_none() {
+            lost_count += u64::from(number >= INDEX_COUNT);
+            cache.insert(key(1, index), Arc::new(0), INDEX_BYTES, Admission::Main, None);
+        }
+        read(&cache, key(2, rng.below(20_000)));
+    }
+    assert_eq!(lost_count, 0);
+}
+
+#[test]
 fn erasing_a_file_drops_only_its_blocks() {
     let (memory, cache) = new_cache();
     for round in 0..50 {
@@ -137,7 +157,7 @@ fn erasing_a_file_drops_only_its_blocks() {
         .shards
         .iter()
         .map(|shard| {
-            let shard = shard.0.lock();
+            let shard = shard.shard.lock();
             shard.small.keys.len() + shard.main.keys.len()
         })
         .sum();

@@ -181,15 +181,28 @@ impl Table {
         let positive = match &self.filter {
             FilterState::Absent => return Ok(true),
             FilterState::Pinned(filter) => filter.may_contain(hash),
-            FilterState::InCache => {
-                let block = self.metadata_block(self.footer.filter, read, |payload| {
-                    Ok(Block::Filter(Filter::decode(payload)?))
-                })?;
-                self.at(self.footer.filter, block.filter())?.may_contain(hash)
-            }
+            FilterState::InCache => match self.filter_block(read)? {
+                Some(block) => self.at(self.footer.filter, block.filter())?.may_contain(hash),
+                None => return Ok(true),
+            },
         };
         self.context.stats.count_probe(positive);
         Ok(positive)
+    }
+
+    /// The filter; `None` if it is not in the cache, where it would take the room of indexes.
+    fn filter_block(&self, read: &mut PointRead) -> PointResult<Option<Arc<Block>>> {
+        let span = self.footer.filter;
+        let cached = self.context.cache.get(self.block_key(span));
+        if cached.is_some() {
+            return Ok(cached);
+        }
+        if !self.context.cache.has_room_for_filter(u64::from(span.stored_bytes)) {
+            self.context.cache.take_back_miss(self.block_key(span));
+            return Ok(None);
+        }
+        let decode = |payload: &[u8]| Ok(Block::Filter(Filter::decode(payload)?));
+        self.read_metadata_block(span, read, decode).map(Some)
     }
 
     #[inline]
@@ -198,9 +211,12 @@ impl Table {
     }
 
     pub(super) fn index_block(&self, read: &mut PointRead) -> PointResult<Arc<Block>> {
-        self.metadata_block(self.footer.index, read, |payload| {
+        let span = self.footer.index;
+        let decode = |payload: &[u8]| {
             Ok(Block::Index(decode_index(payload, &self.footer, &self.properties)?))
-        })
+        };
+        let cached = self.context.cache.get(self.block_key(span));
+        cached.map_or_else(|| self.read_metadata_block(span, read, decode), Ok)
     }
 
     /// Data block `number`, which is at `span`.
@@ -260,16 +276,13 @@ impl Table {
         self.cache_block(span, Block::Data(data), Admission::Probation, shortcut)
     }
 
-    /// An index or filter block through the cache.
-    fn metadata_block(
+    /// Reads an index or filter block that the cache missed, and adds it.
+    fn read_metadata_block(
         &self,
         span: BlockSpan,
         read: &mut PointRead,
         decode: impl FnOnce(&[u8]) -> Parsed<Block>,
     ) -> PointResult<Arc<Block>> {
-        if let Some(block) = self.context.cache.get(self.block_key(span)) {
-            return Ok(block);
-        }
         let stored = self.read_missed(span, read)?;
         let decoded = stored::open_uncompressed(&stored, span.offset_bytes).and_then(decode);
         Ok(self.cache_block(span, self.at(span, decoded)?, Admission::Main, None))

@@ -298,6 +298,27 @@ fn metadata_beyond_its_share_is_read_through_the_cache() {
 }
 
 #[test]
+fn a_filter_that_would_take_the_room_of_indexes_is_not_read() {
+    let entries = numbered(20_000);
+    let context = context(60_000, 0);
+    let (file, _) = build_with(plain(), &entries);
+    let key = &entries[1234].0;
+    let mut counts = Vec::new();
+    for number in 1..=2 {
+        let (file, bytes) = (Arc::clone(&file), file.len_bytes().expect("length"));
+        let number = FileNum(number);
+        let table = Table::open(file, Path::new(PATH), number, bytes, Arc::clone(&context));
+        let mut read = PointRead::new(Wait::ALWAYS);
+        let table = table.expect("open");
+        let found = table.get(key, key_hash(key), SeqNum::MAX, &mut read).expect("get");
+        assert_eq!(found.expect("present").seq, SeqNum(1235));
+        assert!(get(&table, b"key00001234x", SeqNum::MAX.0).expect("get").is_none());
+        counts.push((read.trace.block_read_count, context.stats.filter_probe_count()));
+    }
+    assert_eq!(counts, [(3, 2), (2, 2)], "blocks read: the second time without a filter");
+}
+
+#[test]
 fn pinned_metadata_is_counted_until_the_table_is_dropped() {
     let context = roomy();
     let table = build(plain(), &numbered(20_000), Arc::clone(&context));
