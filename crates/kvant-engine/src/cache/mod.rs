@@ -65,6 +65,9 @@ pub(crate) struct Cache<V> {
     /// Receives evicted blocks that no reader has.
     evicted: Box<dyn Fn(V) + Send + Sync>,
     shards: Box<[PaddedShard<V>]>,
+    /// Bytes of the small queue of each shard, side by side: to compare shards takes few cache
+    /// lines, and no lock.
+    small_bytes: Box<[AtomicU64]>,
     used_bytes: AtomicU64,
     /// Those of indexes and filters.
     metadata_bytes: AtomicU64,
@@ -74,11 +77,7 @@ pub(crate) struct Cache<V> {
 
 /// Prevents false sharing between the locks of neighbouring shards.
 #[repr(align(128))]
-struct PaddedShard<V> {
-    shard: NamedMutex<Shard<V>>,
-    /// Bytes of the small queue, to compare shards without their locks.
-    small_bytes: AtomicU64,
-}
+struct PaddedShard<V>(NamedMutex<Shard<V>>);
 
 impl<V> Cache<V> {
     /// An empty cache. `evicted` receives evicted blocks that no reader has.
@@ -90,11 +89,13 @@ impl<V> Cache<V> {
         let shard_count = wanted.clamp(SHARD_COUNT_MIN, SHARD_COUNT_MAX).next_power_of_two();
         let shard_bytes = (memory.limit_bytes() / shard_count as u64).min(SHARD_BYTES);
         let block_count = (shard_bytes / BLOCK_BYTES_USUAL) as usize;
-        let shards = (0..shard_count).map(|_| PaddedShard::new(block_count));
+        let shards = (0..shard_count)
+            .map(|_| PaddedShard(NamedMutex::new("block cache", Shard::new(block_count))));
         Arc::new(Cache {
             memory,
             evicted: Box::new(evicted),
             shards: shards.collect(),
+            small_bytes: (0..shard_count).map(|_| AtomicU64::new(0)).collect(),
             used_bytes: AtomicU64::new(0),
             metadata_bytes: AtomicU64::new(0),
             hand: AtomicUsize::new(0),
@@ -103,12 +104,12 @@ impl<V> Cache<V> {
 
     #[inline]
     pub(crate) fn get(&self, key: BlockKey) -> Option<Arc<V>> {
-        self.shard(key).shard.lock().get(key)
+        self.shards[self.shard(key)].0.lock().get(key)
     }
 
     /// Uncounts the last miss of `key`, whose reader stopped: the retry counts it again.
     pub(crate) fn take_back_miss(&self, key: BlockKey) {
-        self.shard(key).shard.lock().take_back_miss();
+        self.shards[self.shard(key)].0.lock().take_back_miss();
     }
 
     /// Adds a block of `heap_bytes`, and makes `shortcut` its own. Returns the cached block, which
@@ -166,39 +167,38 @@ impl<V> Cache<V> {
     }
 
     pub(crate) fn erase_file(&self, file_num: FileNum) {
-        for shard in &self.shards {
+        for shard in 0..self.shards.len() {
             let erased_bytes = self.change(shard, |shard| shard.erase_file(file_num));
             self.uncharge(erased_bytes);
         }
     }
 
     #[inline]
-    fn shard(&self, key: BlockKey) -> &PaddedShard<V> {
+    fn shard(&self, key: BlockKey) -> usize {
         // The bits that the maps of the shards use least. The shard count is a power of two.
         let hash = BuildBlockHasher::default().hash_one(key) >> 40;
-        &self.shards[hash as usize & (self.shards.len() - 1)]
+        hash as usize & (self.shards.len() - 1)
     }
 
     /// Of the next shard and one by chance, the one with more bytes in its small queue.
-    fn next_to_evict_from(&self) -> &PaddedShard<V> {
+    fn next_to_evict_from(&self) -> usize {
         let number = self.hand.fetch_add(1, Ordering::Relaxed);
-        let next = &self.shards[number % self.shards.len()];
-        let other = number.wrapping_mul(GOLDEN_RATIO) >> 40;
-        let other = &self.shards[other & (self.shards.len() - 1)];
-        let small_bytes = |shard: &PaddedShard<V>| shard.small_bytes.load(Ordering::Relaxed);
+        let next = number & (self.shards.len() - 1);
+        let other = (number.wrapping_mul(GOLDEN_RATIO) >> 40) & (self.shards.len() - 1);
+        let small_bytes = |shard: usize| self.small_bytes[shard].load(Ordering::Relaxed);
         if small_bytes(other) > small_bytes(next) { other } else { next }
     }
 
-    /// Changes the shard, and what is known of it without its lock.
-    fn change<T>(&self, of: &PaddedShard<V>, change: impl FnOnce(&mut Shard<V>) -> T) -> T {
-        let mut shard = of.shard.lock();
+    /// Changes a shard, and what is known of it without its lock.
+    fn change<T>(&self, number: usize, change: impl FnOnce(&mut Shard<V>) -> T) -> T {
+        let mut shard = self.shards[number].0.lock();
         let before = shard.metadata_bytes;
         let outcome = change(&mut shard);
         let added = shard.metadata_bytes.wrapping_sub(before);
         if added != 0 {
             self.metadata_bytes.fetch_add(added, Ordering::Relaxed);
         }
-        of.small_bytes.store(shard.small.bytes, Ordering::Relaxed);
+        self.small_bytes[number].store(shard.small.bytes, Ordering::Relaxed);
         outcome
     }
 
@@ -224,18 +224,9 @@ impl<V> Cache<V> {
             ..CacheStats::default()
         };
         for shard in &self.shards {
-            shard.shard.lock().add_to(&mut stats);
+            shard.0.lock().add_to(&mut stats);
         }
         stats
-    }
-}
-
-impl<V> PaddedShard<V> {
-    fn new(block_count: usize) -> PaddedShard<V> {
-        PaddedShard {
-            shard: NamedMutex::new("block cache", Shard::new(block_count)),
-            small_bytes: AtomicU64::new(0),
-        }
     }
 }
 

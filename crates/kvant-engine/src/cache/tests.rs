@@ -47,7 +47,7 @@ fn the_first_of_two_inserted_blocks_is_kept() {
 fn no_reader_waits_for_a_map_to_grow_while_the_cache_fills_with_usual_blocks() {
     let (_memory, cache) = new_cache();
     let capacities = || -> Vec<usize> {
-        cache.shards.iter().map(|shard| shard.shard.lock().map.capacity()).collect()
+        cache.shards.iter().map(|shard| shard.0.lock().map.capacity()).collect()
     };
     let before = capacities();
     while cache.stats().evicted_count == 0 {
@@ -157,7 +157,7 @@ fn erasing_a_file_drops_only_its_blocks() {
         .shards
         .iter()
         .map(|shard| {
-            let shard = shard.shard.lock();
+            let shard = shard.0.lock();
             shard.small.keys.len() + shard.main.keys.len()
         })
         .sum();
