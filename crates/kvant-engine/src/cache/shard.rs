@@ -18,7 +18,7 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-/// The small queue holds one part in this many of the shard, as in the paper.
+/// The small queue holds one part in this many of the shard's data, as in the paper.
 const SMALL_SHARE: u64 = 10;
 const USES_MAX: u8 = 3;
 
@@ -26,6 +26,7 @@ pub(super) struct Shard<V> {
     pub(super) map: HashMap<BlockKey, Resident<V>, BuildBlockHasher>,
     pub(super) small: Queue,
     pub(super) main: Queue,
+    /// Charges of indexes and filters.
     pub(super) metadata_bytes: u64,
     ghosts: Ghosts,
     hit_count: u64,

@@ -5,8 +5,9 @@
 //! 2. A point read searches at most one data block, which the index determines even for a user key
 //!    whose versions span blocks.
 //! 3. Index and filter are pinned in the table while those of all tables fit the share of
-//!    [`TableContext`]; otherwise each use goes through the block cache. Pinned memory is counted
-//!    under [`Consumer::TableMetadata`] until the table is dropped.
+//!    [`TableContext`]; otherwise each use goes through the block cache, and a filter that would
+//!    take the room of indexes there is not used. Pinned memory is counted under
+//!    [`Consumer::TableMetadata`] until the table is dropped.
 //!
 //! Threads: any number of readers; a [`Table`] is immutable.
 
