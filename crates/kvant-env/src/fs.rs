@@ -5,16 +5,22 @@
 //! 2. A created, renamed, linked or removed name of a file or directory is durable once `sync_dir`
 //!    of the directory with that name has returned, and not before.
 //! 3. After a failed `sync_data` or `sync_dir` the state of the data it covered is unknown for
-//!    good. A later successful sync proves nothing (Rebello et al., "Can Applications Recover from
-//!    fsync Failures?", USENIX ATC 2020).
+//!    good, also for later processes: a later successful sync proves nothing, and reads may return
+//!    what is only in memory (Rebello et al., "Can Applications Recover from fsync Failures?",
+//!    USENIX ATC 2020). Data that is written again is covered by the next sync.
 
 use std::io::{self, IoSlice};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Bytes that [`File::write_again`] has in memory.
+const REWRITE_BYTES: u64 = 1 << 20;
+
 /// An open file. One thread may append while another syncs.
 pub trait File: Send + Sync {
-    /// Fills `buffer` from `offset_bytes`; `UnexpectedEof` if the file is too short.
+    /// Fills `buffer` from `offset_bytes`; `UnexpectedEof` if the file is too short. See
+    /// [`is_medium_error`].
     fn read_exact_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<()>;
     /// As [`File::read_exact_at`], but only if that does not block on the device. Returns false if
     /// it would block, or if the file system cannot tell; the contents of `buffer` are then
@@ -27,6 +33,20 @@ pub trait File: Send + Sync {
     fn write_parts_at(&self, parts: &mut [IoSlice<'_>], offset_bytes: u64) -> io::Result<()> {
         let parts: Vec<&[u8]> = parts.iter().map(|part| &**part).collect();
         self.write_all_at(&parts.concat(), offset_bytes)
+    }
+    /// Writes what is read at `range` again: `sync_data` then covers it, even if an earlier one
+    /// failed.
+    fn write_again(&self, range: Range<u64>) -> io::Result<()> {
+        let mut buffer = Vec::new();
+        let mut offset_bytes = range.start;
+        while offset_bytes < range.end {
+            let count = (range.end - offset_bytes).min(REWRITE_BYTES);
+            buffer.resize(count as usize, 0);
+            self.read_exact_at(&mut buffer, offset_bytes)?;
+            self.write_all_at(&buffer, offset_bytes)?;
+            offset_bytes += count;
+        }
+        Ok(())
     }
     /// Makes the contents, and the length needed to read them, durable.
     fn sync_data(&self) -> io::Result<()>;
@@ -50,6 +70,12 @@ pub trait File: Send + Sync {
     }
     /// The current length.
     fn len_bytes(&self) -> io::Result<u64>;
+}
+
+/// Whether a read failed because the medium, or the file system's checksum of it, is damaged there:
+/// reading again would not help, and other parts of the file may be readable.
+pub fn is_medium_error(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EIO | libc::EBADMSG | libc::EUCLEAN))
 }
 
 /// The start of a file in memory. What is written there is in the file at once, as by

@@ -113,7 +113,7 @@ impl LogEnv {
     /// Seals the active memtable, and continues in a new one and a new log file.
     pub(crate) fn seal(&self, writer: &mut LogWriter) -> Result<()> {
         // A close or a fence may have come while the caller waited for the leader.
-        self.context.check_open()?;
+        self.context.check_not_closing()?;
         self.context.check_writable()?;
         let wal_num = self.begin_log(writer)?;
         let Context { chunks, options, .. } = &*self.context;
@@ -189,7 +189,7 @@ impl LogEnv {
     }
 
     fn try_prepare(&self, writer: &mut LogWriter, group: Group<'_>) -> Result<()> {
-        self.context.check_open()?;
+        self.context.check_not_closing()?;
         if writer.wal.is_none() {
             self.with_reserve(group, HEADER_BYTES_MAX, || self.begin_log(writer))?;
         }

@@ -34,8 +34,8 @@ const PROBE_INTERVAL_NS: u64 = 200_000_000;
 const EARLY_SEAL_INTERVAL_NS: u64 = 1_000_000_000;
 
 /// Largest part of the reserve for the log records of deletes. Two thirds of it are for nothing
-/// else, as `docs/durability.md` promises: 100,000 records of one key of 64 bytes each take 10.4
-/// MB.
+/// else, as `docs/durability.md` promises: 100,000 records of one key of 64 bytes each take at most
+/// 10.2 MB.
 const DELETES_BYTES_MAX: u64 = 18 << 20;
 /// Largest part of the reserve for flushes and compactions.
 const WORK_BYTES_MAX: u64 = 6 << 20;

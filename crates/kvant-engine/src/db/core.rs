@@ -40,23 +40,32 @@ impl Core {
     /// Syncs the log and ends background work. A second close does nothing.
     pub(crate) fn close(&self) -> Result<()> {
         let (context, sync) = (&*self.context, &self.log.sync);
-        // Waits for a leader, so that nothing is written after the last sync.
-        let mut leader = self.log.lock();
-        if context.is_closed() {
-            return Ok(());
+        {
+            // Nothing is written after the last sync: leaders have ended, and later ones refuse.
+            let _leader = self.log.lock();
+            if context.is_closed() {
+                return Ok(());
+            }
+            context.mark_closing();
         }
-        context.mark_closing();
+        // Without the lock: a completion of this sync may submit a batch.
         sync.request();
         context.wake(TaskName::Sync);
         context.env.spawner.wait_until(&sync.synced, None, &mut || {
-            sync.is_clean() || context.fence_cause().is_some()
+            sync.is_clean() || context.fence_cause().is_some() || context.is_closed()
         });
+        let mut leader = self.log.lock();
+        if context.is_closed() {
+            // By another thread, meanwhile.
+            return Ok(());
+        }
         let result = context.check_writable();
         if result.is_ok() {
             self.log.env.write_closing_record(&mut leader);
         }
         context.mark_closed();
         drop(leader);
+        sync.synced.notify_all();
         if result.is_ok() {
             self.tree.record_logs(|| self.log.env.known_logs(), true);
         }

@@ -19,7 +19,8 @@
 //! A refused start removes what it has created.
 //!
 //! Readers see replayed writes at once. The logs are therefore synced first where the sync level
-//! promises something: the process that wrote them may have ended before its own sync.
+//! promises something: the process that wrote them may have ended before its own sync, or after one
+//! that failed. So what is not known to be synced is written again before.
 
 use super::checkpoint;
 use super::core::Core;
@@ -106,6 +107,9 @@ fn open_locked(context: Context, resources: &Resources) -> Result<Core> {
     let previous = hand_to_sync(&context, &wals, &manifest.state.logs, &sync)?;
     let wal = unless_full(start_wal(&context, previous, &sync))?;
     let new_wal = wal.as_ref().map(|wal| wal.as_previous().file_num);
+    if new_wal.is_some() {
+        replay.seal_if_kept_long(&wals);
+    }
     let last_wal = previous.map_or(manifest.state.oldest_wal, |previous| previous.file_num);
     let active_wal = replay.active_wal.or(new_wal).unwrap_or(last_wal);
     let oldest_wal = replay.sealed.first().map_or(active_wal, |sealed| sealed.first_wal);
@@ -180,6 +184,8 @@ fn hand_to_sync(
         previous = Some(PreviousWal { file_num: num, final_bytes: written_bytes });
         let mut synced_bytes = known.get(&num).copied().unwrap_or(0);
         if context.options.sync != SyncLevel::Os {
+            let unsynced = wal.synced_bytes..written_bytes;
+            file.write_again(unsynced).map_err(|e| Error::io("write", &path, e))?;
             file.sync_data().map_err(|e| Error::io("sync", &path, e))?;
             synced_bytes = written_bytes;
         }

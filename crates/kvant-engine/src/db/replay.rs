@@ -71,11 +71,6 @@ impl<'a> Replay<'a> {
         self.progress.total_bytes.store(files.iter().filter_map(bytes_of).sum(), Ordering::Relaxed);
         let (state, Context { env, dir, .. }) = (self.state, self.context);
         let wals = read_logs(env, dir, files, state, &mut |num, record| self.apply(num, &record))?;
-        if let Some(first_wal) = self.active_wal
-            && wals.iter().filter(|wal| wal.file_num >= first_wal).count() >= WALS_PER_MEMTABLE_MAX
-        {
-            self.seal();
-        }
         for wal in &wals {
             self.stats.wal_bytes += wal.end.good_bytes;
             self.stats.discarded_bytes += wal.end.discarded_bytes;
@@ -84,6 +79,16 @@ impl<'a> Replay<'a> {
             }
         }
         Ok(wals)
+    }
+
+    /// Seals the active memtable if restarts have kept many logs for it. There must be a new log:
+    /// that of the new memtable may not have records of another one.
+    pub(super) fn seal_if_kept_long(&mut self, wals: &[RecoveredWal]) {
+        if let Some(first_wal) = self.active_wal
+            && wals.iter().filter(|wal| wal.file_num >= first_wal).count() >= WALS_PER_MEMTABLE_MAX
+        {
+            self.seal();
+        }
     }
 
     fn apply(&mut self, num: FileNum, record: &WalRecord<'_>) -> Result<()> {

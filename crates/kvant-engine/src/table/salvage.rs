@@ -20,8 +20,9 @@ impl Table {
         let mut lost_count = 0;
         let mut last: Option<InternalKey> = None;
         for block in 0..index.len() {
-            // A new reader per block: the chunk of one that failed may contain damage.
-            let mut reader = BlockReader::new(self, false, Consumer::Compaction);
+            // A new reader per block, with the cache: it reads this block alone. What is beside it
+            // may be damaged.
+            let mut reader = BlockReader::new(self, true, Consumer::Compaction);
             let read = match reader.read(self, &index, block) {
                 Err(error) if error.kind() == ErrorKind::Corruption => {
                     lost_count += 1;

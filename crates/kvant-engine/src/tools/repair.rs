@@ -8,6 +8,8 @@
 //! 3. Damaged logs are replayed up to the damage, a prefix of the history, into a new table in the
 //!    first level. Without a readable manifest all logs become such a table.
 //! 4. A new manifest describes the result. Damaged files are moved to `lost/`; nothing is deleted.
+//!    They are linked there before the manifest leaves them out, since the next open removes what
+//!    no manifest names.
 
 use super::open::{TOOL_MEMORY_BYTES, lock_existing, open_table_file, table_context};
 use crate::cursor::InternalIterator;
@@ -21,7 +23,8 @@ use crate::version::{
 };
 use crate::wal;
 use kvant_base::{Error, ErrorKind, Result};
-use kvant_env::Env;
+use kvant_env::{Env, Fs};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -58,7 +61,7 @@ struct Repair<'a> {
     next_file_num: u64,
     last_seq: SeqNum,
     added: Vec<(usize, FileMeta)>,
-    /// Files to move once the new manifest is durable.
+    /// Files to move to `lost/`.
     to_move: Vec<PathBuf>,
     report: RepairReport,
 }
@@ -67,7 +70,7 @@ struct Repair<'a> {
 ///
 /// # Errors
 /// `Locked` when the directory is in use; `Unsupported` for files of a newer version; `Io`,
-/// `NoSpace`. After an error nothing has been moved.
+/// `NoSpace`. After an error no file is lost: each is in its place, in `lost/`, or in both.
 pub fn repair(env: &Env, dir: &Path) -> Result<RepairReport> {
     let _lock = lock_existing(env, dir)?;
     let files = list_files(&*env.fs, dir)?;
@@ -323,7 +326,9 @@ impl Repair<'_> {
                 self.report.problems.push(damage);
             }
         }
-        for &num in nums {
+        // The new manifest names no log. So those that were flushed, and wait for reuse or removal,
+        // would count as needed.
+        for num in self.nums(FileKind::Wal) {
             self.set_aside(FileKind::Wal, num);
         }
         let memtable = memtable.memtable();
@@ -355,18 +360,38 @@ impl Repair<'_> {
             logs: logs.into_iter().collect(),
             ..VersionEdit::default()
         };
-        fs.sync_dir(self.dir).map_err(|e| Error::io("fsync", self.dir, e))?;
-        ManifestWriter::create(fs, self.dir, num, &edit)?;
         let lost = self.dir.join("lost");
         if !self.to_move.is_empty() {
             fs.create_dir_all(&lost).map_err(|e| Error::io("create", &lost, e))?;
+            for from in &self.to_move {
+                self.report.moved_files.push(link_into(fs, from, &lost)?);
+            }
+            fs.sync_dir(&lost).map_err(|e| Error::io("fsync", &lost, e))?;
         }
-        for from in std::mem::take(&mut self.to_move) {
-            let to = lost.join(from.file_name().expect("a file has a name"));
-            fs.rename(&from, &to).map_err(|e| Error::io("move", &from, e))?;
-            self.report.moved_files.push(to);
+        fs.sync_dir(self.dir).map_err(|e| Error::io("fsync", self.dir, e))?;
+        ManifestWriter::create(fs, self.dir, num, &edit)?;
+        for from in &self.to_move {
+            fs.remove_file(from).map_err(|e| Error::io("remove", from, e))?;
         }
         fs.sync_dir(self.dir).map_err(|e| Error::io("fsync", self.dir, e))?;
         Ok(self.report)
+    }
+}
+
+/// Links a file into `lost`, under a new name if an earlier repair left one of that name there.
+fn link_into(fs: &dyn Fs, from: &Path, lost: &Path) -> Result<PathBuf> {
+    let name = from.file_name().expect("a file has a name");
+    let mut to = lost.join(name);
+    let mut number = 1;
+    loop {
+        match fs.hard_link(from, &to) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let mut numbered = name.to_os_string();
+                numbered.push(format!(".{number}"));
+                to = lost.join(numbered);
+                number += 1;
+            }
+            linked => return linked.map(|()| to).map_err(|e| Error::io("link", from, e)),
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Restores a database from a checkpoint.
 
-use super::verify;
+use super::open::lock_existing;
+use super::verify::verify_locked;
 use crate::db::directory::parent_of;
 use kvant_base::{Error, Result};
 use kvant_env::{Env, Fs};
@@ -21,13 +22,16 @@ pub struct RestoreReport {
 /// not exist. The copy shares no files with the original and may be on another file system.
 ///
 /// # Errors
-/// `Corruption`: the first damage of the checkpoint; `Invalid` when `to` exists; `Io`, `NoSpace`.
+/// `Corruption`: the first damage of the checkpoint; `Invalid` when `to` exists; `Locked` when
+/// `from` is in use; `Io`, `NoSpace`.
 pub fn restore(env: &Env, from: &Path, to: &Path) -> Result<RestoreReport> {
     let fs = &*env.fs;
     if fs.exists(to).map_err(|e| Error::io("look at", to, e))? {
         return Err(Error::invalid("the directory to restore to exists").with_file(to));
     }
-    if let Some(problem) = verify(env, from, &mut |_| ())?.problems.into_iter().next() {
+    // Until the end: a server that starts meanwhile would change files that are being copied.
+    let _lock = lock_existing(env, from)?;
+    if let Some(problem) = verify_locked(env, from, &mut |_| ())?.problems.into_iter().next() {
         return Err(problem);
     }
     fs.create_dir_all(to).map_err(|e| Error::io("create", to, e))?;

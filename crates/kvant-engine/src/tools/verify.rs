@@ -35,6 +35,15 @@ pub struct VerifyReport {
 /// `Locked` when the directory is in use; `Io`. Damage is not an error but part of the report.
 pub fn verify(env: &Env, dir: &Path, tell: &mut dyn FnMut(&str)) -> Result<VerifyReport> {
     let _lock = lock_existing(env, dir)?;
+    verify_locked(env, dir, tell)
+}
+
+/// As [`verify`], for a caller that has the lock.
+pub(super) fn verify_locked(
+    env: &Env,
+    dir: &Path,
+    tell: &mut dyn FnMut(&str),
+) -> Result<VerifyReport> {
     let mut report = VerifyReport::default();
     let mut problems = Vec::new();
     let mut damaged = |tell: &mut dyn FnMut(&str), error: Error| {

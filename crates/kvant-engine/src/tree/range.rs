@@ -13,7 +13,7 @@ use crate::format::{InternalKeyRef, SeqNum};
 use crate::iter::{LevelIter, MergeIter, Record, TableRun, VisibleIter};
 use crate::memtable::MemtableIter;
 use crate::table::{RangeTrace, ReadTrace, Table, TableIter};
-use crate::version::TableFile;
+use crate::version::{TableFile, Version};
 use kvant_base::limits::LEVELS;
 use kvant_base::{Consumer, Result};
 use std::sync::Arc;
@@ -28,6 +28,8 @@ pub struct RangeIter {
     pinned: Arc<PinnedSeq>,
     generation: u64,
     records: VisibleIter<MergeIter<RangeSource>>,
+    /// Keeps the files of all tables that `records` reads.
+    _version: Arc<Version<Table>>,
     end: Option<Vec<u8>>,
     now_ms: u64,
     bytes_since_refresh: usize,
@@ -56,6 +58,7 @@ impl RangeIter {
             pinned,
             generation: view.generation,
             records,
+            _version: Arc::clone(&view.version),
             end: end.map(<[u8]>::to_vec),
             now_ms,
             bytes_since_refresh: 0,
@@ -105,6 +108,7 @@ impl RangeIter {
         self.note_skipped();
         self.records =
             visible(&view, self.pinned.seq, self.now_ms, self.end.as_deref(), &self.trace);
+        self._version = Arc::clone(&view.version);
         // The successor of a key is the key with a zero byte appended.
         self.last_key.push(0);
         self.records.seek(&self.last_key).inspect_err(|error| self.tree.note_read_error(error))

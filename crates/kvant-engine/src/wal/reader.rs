@@ -150,6 +150,11 @@ impl WalReader {
         Ok(WalEnd { good_bytes: 0, discarded_bytes, unused_bytes, reason })
     }
 
+    /// So far the log is known to be synced, once it has ended.
+    pub(super) fn synced_bytes(&self) -> u64 {
+        self.synced_bytes
+    }
+
     /// How the log ended, once [`WalReader::next`] has returned `None`.
     pub(crate) fn end(&self) -> Option<WalEnd> {
         self.end

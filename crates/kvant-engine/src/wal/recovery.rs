@@ -14,6 +14,8 @@ use std::sync::Arc;
 pub(crate) struct RecoveredWal {
     pub(crate) file_num: FileNum,
     pub(crate) record_count: u64,
+    /// So far the log is known to be synced.
+    pub(crate) synced_bytes: u64,
     pub(crate) end: WalEnd,
 }
 
@@ -112,7 +114,10 @@ impl<'a> LogChain<'a> {
         for index in (1..self.nums.len()).rev() {
             let (path, file) = self.open_file(self.nums[index])?;
             let from_bytes = FILE_HEADER_BYTES as u64;
-            let summary = Window::new(file, &path)?.scan(self.nums[index], from_bytes, None)?;
+            let summary = match Window::new(file, &path)?.scan(self.nums[index], from_bytes, None) {
+                Err(e) if is_salvage && e.kind() == ErrorKind::Corruption => continue,
+                scanned => scanned?,
+            };
             self.synced_bytes[index] = self.synced_bytes[index].max(summary.synced_bytes);
             if self.synced_bytes[index] == 0 {
                 continue;
@@ -155,7 +160,8 @@ impl<'a> LogChain<'a> {
                 }
                 reader.end_unread(WalEndReason::Torn(what))?
             };
-            self.recovered.push(RecoveredWal { file_num, record_count, end });
+            let synced_bytes = reader.synced_bytes();
+            self.recovered.push(RecoveredWal { file_num, record_count, synced_bytes, end });
         }
         Ok(())
     }
@@ -204,9 +210,15 @@ impl<'a> LogChain<'a> {
         let mut next_seq = self.next_seq;
         for &num in &self.nums[self.recovered.len()..] {
             let (path, file) = self.open_file(num)?;
-            let summary = Window::new(file, &path)?.scan(num, from_bytes, next_seq.take())?;
-            op_count += summary.op_count;
-            end_seq = end_seq.max(summary.next_seq);
+            match Window::new(file, &path)?.scan(num, from_bytes, next_seq.take()) {
+                // The disk cannot read it.
+                Err(e) if e.kind() == ErrorKind::Corruption => {}
+                scanned => {
+                    let summary = scanned?;
+                    op_count += summary.op_count;
+                    end_seq = end_seq.max(summary.next_seq);
+                }
+            }
             from_bytes = 0;
         }
         let gap = self.next_seq.map_or(0, |next_seq| end_seq.0.saturating_sub(next_seq.0));

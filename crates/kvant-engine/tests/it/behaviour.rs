@@ -141,6 +141,24 @@ fn a_slow_range_releases_obsolete_tables() {
 }
 
 #[test]
+fn a_range_over_level_0_alone_keeps_its_tables() {
+    let world = world();
+    let db = world.open(&small_options(SyncLevel::Os));
+    for _ in 0..2 {
+        db.put(b"key", b"value", None).expect("written");
+        db.flush().expect("flushed");
+    }
+    let mut range = db.range(b"", None).expect("a range opens");
+    range.next().expect("read");
+    db.compact().expect("compacted");
+    world.spawner.run_until_idle();
+    assert!(db.stats().space.pinned_bytes > 0, "the range reads obsolete tables");
+    drop(range);
+    world.spawner.run_until_idle();
+    assert_eq!(db.stats().space.pinned_bytes, 0);
+}
+
+#[test]
 fn a_batch_with_a_key_or_value_over_its_limit_is_rejected_as_a_whole() {
     let world = world();
     let options = Options { value_bytes_max: 1_000, ..small_options(SyncLevel::Os) };

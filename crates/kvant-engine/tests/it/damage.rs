@@ -12,29 +12,29 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 const SYNC_LEVELS: [SyncLevel; 3] =
     [SyncLevel::Os, SyncLevel::Interval(Duration::from_secs(1)), SyncLevel::Always];
 
 /// A database on its own disk, and the records written to it.
-struct Written {
-    disk: FaultyFs,
-    options: Options,
-    expected: Map,
+pub(crate) struct Written {
+    pub(crate) disk: FaultyFs,
+    pub(crate) options: Options,
+    pub(crate) expected: Map,
 }
 
 impl Written {
-    fn new(sync: SyncLevel) -> Written {
+    pub(crate) fn new(sync: SyncLevel) -> Written {
         Written { disk: FaultyFs::new(1), options: small_options(sync), expected: Map::new() }
     }
 
-    fn world(&self) -> World {
+    pub(crate) fn world(&self) -> World {
         World::new(1, Arc::new(self.disk.clone()))
     }
 
     /// Writes new values of one length to `key00` to `key19`.
-    fn write(&mut self, db: &Db, value: &str) {
+    pub(crate) fn write(&mut self, db: &Db, value: &str) {
         for number in 0..20 {
             let (key, value) = (format!("key{number:02}"), format!("{value:>8}"));
             db.put(key.as_bytes(), value.as_bytes(), None).expect("written");
@@ -59,7 +59,7 @@ impl Written {
     }
 
     /// The files with this extension, in the order of their numbers.
-    fn files(&self, extension: &str) -> Vec<PathBuf> {
+    pub(crate) fn files(&self, extension: &str) -> Vec<PathBuf> {
         let files = self.disk.files().into_iter().map(|(path, _)| path);
         let mut files: Vec<_> = files
             .filter(|path| path.parent() == Some(Path::new(DIR)))
@@ -102,7 +102,7 @@ impl Written {
     }
 
     /// Repairs the database and reads all records.
-    fn repair(&self) -> (RepairReport, Map) {
+    pub(crate) fn repair(&self) -> (RepairReport, Map) {
         let report = tools::repair(&self.world().env, Path::new(DIR)).expect("repaired");
         assert!(self.is_whole(), "a repaired database is whole");
         let db = self.world().open(&self.options);
@@ -113,7 +113,7 @@ impl Written {
 }
 
 /// A database with several tables in the last level.
-fn several_tables() -> Written {
+pub(crate) fn several_tables() -> Written {
     let mut written = Written::new(SyncLevel::Always);
     written.options.table_bytes = 4096;
     let db = written.world().open(&written.options);

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use kvant_base::ErrorKind;
 use kvant_engine::{Options, SyncLevel, WriteHealth};
 use kvant_env::rng::Rng;
-use kvant_env::testing::{FaultOp, FaultyFs};
+use kvant_env::testing::{CrashStyle, FaultOp, FaultyFs};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +36,29 @@ fn a_failed_fsync_leaves_the_outcome_unknown_and_fences_later_writes() {
     let db = World::new(4, Arc::new(disk)).open(&options);
     assert_eq!(db.get(b"before").expect("read"), Some(Bytes::from_static(b"1")));
     db.put(b"after", b"3", None).expect("a restart lifts the fence");
+}
+
+/// The restarted process reads what the failed fsync has left in memory only.
+#[test]
+fn what_a_restart_finds_after_a_failed_fsync_survives_a_power_loss() {
+    for style in [CrashStyle::DropUnsynced, CrashStyle::KeepAll] {
+        let (world, disk) = world();
+        let options = small_options(SyncLevel::Always);
+        let db = world.open(&options);
+        db.put(b"before", b"1", None).expect("written");
+        disk.fail_next(FaultOp::SyncData, ".wal", io::ErrorKind::Other, 1);
+        db.put(b"during", b"2", None).expect_err("the fsync failed");
+        drop(db);
+        let db = World::new(4, Arc::new(disk.clone())).open(&options);
+        let during = db.get(b"during").expect("read");
+        db.put(b"after", b"3", None).expect("written");
+        let image = disk.crash_image(1, style);
+        drop(db);
+        let db = World::new(4, Arc::new(image)).open(&options);
+        assert_eq!(db.get(b"before").expect("read"), Some(Bytes::from_static(b"1")));
+        assert_eq!(db.get(b"during").expect("read"), during, "readers have seen it");
+        assert_eq!(db.get(b"after").expect("read"), Some(Bytes::from_static(b"3")));
+    }
 }
 
 #[test]

@@ -306,6 +306,31 @@ fn give_unused_logs_back(world: &World, disk: &FaultyFs) {
     }
 }
 
+/// Restarts that write little leave several logs for one memtable, which the next start flushes.
+#[test]
+fn a_start_without_free_space_after_many_restarts_leaves_a_database_that_opens() {
+    let disk = FaultyFs::new(1);
+    let world = || World::new(1, Arc::new(disk.clone()));
+    let mut records = BTreeMap::new();
+    for number in 0..4 {
+        let db = world().open(&brim_options());
+        records.insert(key(number), vec![b'v'; 100]);
+        db.put(&key(number), &records[&key(number)], None).expect("written");
+        db.close().expect("closed");
+    }
+    disk.set_capacity_bytes(Some(disk.used_bytes()));
+    let full = world();
+    let db = full.open(&brim_options());
+    full.spawner.run_until_idle();
+    assert_records(&db, &records);
+    disk.set_capacity_bytes(None);
+    put_when_healed(&full, &db);
+    records.insert(b"healed".to_vec(), b"1".to_vec());
+    full.spawner.run_until_idle();
+    let killed = disk.crash_image(1, CrashStyle::KeepAll);
+    assert_records(&World::new(1, Arc::new(killed)).open(&brim_options()), &records);
+}
+
 #[test]
 fn a_database_opens_for_reading_without_free_space() {
     let seed = seed("a_database_opens_for_reading_without_free_space");

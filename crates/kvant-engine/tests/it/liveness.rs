@@ -55,6 +55,37 @@ fn a_flush_that_keeps_failing_is_reported_with_its_cause() {
     }
 }
 
+#[test]
+fn a_close_does_not_wait_for_a_completion_that_submits() {
+    let disk = FaultyFs::new(1);
+    let db = open(&disk, SyncLevel::Always);
+    disk.set_sync_delay(Duration::from_millis(300));
+    let batch = || {
+        let mut batch = WriteBatch::new();
+        batch.put(b"key", b"value", None);
+        batch
+    };
+    let (done, outcome) = mpsc::channel();
+    let second = (db.clone(), batch());
+    let submits = Box::new(move |first| {
+        let (db, batch) = second;
+        let done_second = done.clone();
+        let refused = db.submit(batch, Box::new(move |result| drop(done_second.send(result))));
+        if let Err(refused) = refused {
+            drop(done.send(Err(refused.error)));
+        }
+        // The last clone must not end on the sync task.
+        drop(thread::spawn(move || drop(db)));
+        drop(done.send(first));
+    });
+    db.submit(batch(), submits).map_err(|refused| refused.error).expect("submitted");
+    thread::sleep(Duration::from_millis(100));
+    in_time(move || db.close()).expect("closed");
+    let mut outcomes: Vec<_> = outcome.iter().map(|result| result.map_err(|e| e.kind())).collect();
+    outcomes.sort_by_key(Result::is_err);
+    assert_eq!(outcomes, [Ok(()), Err(ErrorKind::Closed)]);
+}
+
 /// Whether the second write was submitted while the sync of the first one ran.
 fn close_during_a_failing_sync() -> bool {
     let disk = FaultyFs::new(1);

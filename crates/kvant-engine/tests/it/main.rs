@@ -18,6 +18,7 @@ mod pacing;
 mod pausing;
 mod power_loss;
 mod reads;
+mod repairs;
 mod replay;
 mod restarts;
 mod threads;

@@ -153,6 +153,11 @@ impl FaultyFs {
         self.disk.lock().faults.add(rule);
     }
 
+    /// Makes a byte of a file unreadable, as a bad sector of a disk is, for readers by this path.
+    pub fn lose_byte(&self, path: &Path, offset_bytes: u64) {
+        self.disk.lock().lost_bytes.push((path.to_path_buf(), offset_bytes));
+    }
+
     /// Removes all injected faults.
     pub fn clear_faults(&self) {
         self.disk.lock().faults.clear();

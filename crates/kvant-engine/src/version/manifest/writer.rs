@@ -60,7 +60,7 @@ impl ManifestWriter {
     }
 
     /// Continues manifest `num` of `dir` after its valid records, which end at `end_bytes`:
-    /// truncates a torn record and makes the valid ones durable.
+    /// truncates a torn record and makes the valid ones durable, even if an earlier fsync failed.
     pub(crate) fn resume(
         fs: &dyn Fs,
         dir: &Path,
@@ -70,6 +70,7 @@ impl ManifestWriter {
         let path = file_path(dir, FileKind::Manifest, num);
         let file = fs.open_writable(&path).map_err(|error| Error::io("open", &path, error))?;
         file.set_len(end_bytes).map_err(|error| Error::io("truncate", &path, error))?;
+        file.write_again(0..end_bytes).map_err(|error| Error::io("write", &path, error))?;
         file.sync_data().map_err(|error| Error::io("fsync", &path, error))?;
         Ok(ManifestWriter::at_end(file, path, num, end_bytes))
     }

@@ -177,10 +177,15 @@ impl FaultyFile {
     /// Reads with the disk locked, so that no write comes in between.
     fn read(
         &self,
-        _disk: NamedGuard<'_, Disk>,
+        disk: NamedGuard<'_, Disk>,
         buffer: &mut [u8],
         offset_bytes: u64,
     ) -> io::Result<()> {
+        let range = offset_bytes..offset_bytes + buffer.len() as u64;
+        let is_lost = |(path, byte): &(PathBuf, u64)| *path == self.path && range.contains(byte);
+        if disk.lost_bytes.iter().any(is_lost) {
+            return Err(io::Error::from_raw_os_error(libc::EIO));
+        }
         let inode = self.inode.lock();
         let rest = usize::try_from(offset_bytes).ok().and_then(|start| inode.live.get(start..));
         let bytes = rest.and_then(|rest| rest.get(..buffer.len()));

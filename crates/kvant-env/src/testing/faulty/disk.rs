@@ -9,7 +9,7 @@ use super::tree::{Change, DirId, Node, Tree};
 use crate::rng::Rng;
 use kvant_base::lock::NamedMutex;
 use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +34,8 @@ pub(super) struct Disk {
     /// Total length of all named files.
     pub(super) used_bytes: u64,
     pub(super) faults: Faults,
+    /// Bytes of files that cannot be read.
+    pub(super) lost_bytes: Vec<(PathBuf, u64)>,
     /// Duration of each read.
     pub(super) read_delay: Duration,
     /// Duration of each sync.
@@ -79,6 +81,7 @@ impl Disk {
             capacity_bytes,
             used_bytes,
             faults: Faults::default(),
+            lost_bytes: Vec::new(),
             read_delay: Duration::ZERO,
             sync_delay: Duration::ZERO,
             sync_point_count: 0,

@@ -1,0 +1,135 @@
+//! Repairs beside old logs, repairs that fail, and blocks that the disk cannot read.
+
+use crate::common::DIR;
+use crate::damage::{Written, several_tables};
+use kvant_base::ErrorKind;
+use kvant_engine::tools::repair;
+use kvant_engine::{Compression, SyncLevel};
+use kvant_env::Fs;
+use kvant_env::testing::{CrashStyle, FaultOp};
+use std::io;
+use std::path::{Path, PathBuf};
+
+impl Written {
+    /// The log that has this text.
+    fn log_with(&self, text: &str) -> PathBuf {
+        let has_text = |path: &PathBuf| {
+            let bytes = self.disk.contents(path).expect("there");
+            bytes.windows(text.len()).any(|part| part == text.as_bytes())
+        };
+        self.files("wal").into_iter().find(has_text).expect("a log")
+    }
+}
+
+/// A flushed log is there while it waits for its reuse, or after a power loss that undid its
+/// removal.
+#[test]
+fn a_repair_after_a_lost_log_leaves_a_database_that_opens_beside_flushed_logs() {
+    let mut written = Written::new(SyncLevel::Os);
+    let db = written.world().open(&written.options);
+    written.write(&db, "old");
+    let expected = written.expected.clone();
+    let flushed = written.log_with("old");
+    let contents = written.disk.contents(&flushed).expect("there");
+    db.flush().expect("flushed");
+    written.write(&db, "new");
+    written.disk = written.disk.crash_image(1, CrashStyle::KeepAll);
+    db.close().expect("closed");
+    let lost = written.log_with("new");
+    assert_ne!(lost, flushed);
+    written.disk.remove_file(&lost).expect("removed");
+    let file = written.disk.create(&flushed).expect("created");
+    file.write_all_at(&contents, 0).expect("written");
+
+    let (report, found) = written.repair();
+    assert_eq!(found, expected);
+    assert!(report.moved_files.iter().any(|path| path.file_name() == flushed.file_name()));
+}
+
+#[test]
+fn a_repair_that_fails_late_loses_no_damaged_file() {
+    for (op, suffix) in [
+        (FaultOp::CreateDirAll, "lost"),
+        (FaultOp::HardLink, ".sst"),
+        (FaultOp::SyncDir, "lost"),
+        (FaultOp::RemoveFile, ".sst"),
+    ] {
+        let written = several_tables();
+        let table = written.files("sst").remove(0);
+        written.disk.flip_byte(&table, 20, 1).expect("there");
+        let damaged = written.disk.contents(&table).expect("there");
+        written.disk.fail_next(op, suffix, io::ErrorKind::Other, 1);
+        repair(&written.world().env, Path::new(DIR)).expect_err("it fails");
+        written.repair();
+        let mut files = written.disk.files().into_iter().map(|(path, _)| path);
+        let is_damaged = |path: PathBuf| written.disk.contents(&path).is_ok_and(|it| it == damaged);
+        assert!(files.any(is_damaged), "{op:?}");
+    }
+}
+
+#[test]
+fn a_second_repair_keeps_what_the_first_one_has_moved() {
+    let written = several_tables();
+    let table = written.files("sst").remove(0);
+    let lost = Path::new(DIR).join("lost").join(table.file_name().expect("a file has a name"));
+    written.disk.create_dir_all(lost.parent().expect("it has one")).expect("created");
+    written.disk.create(&lost).and_then(|file| file.write_all_at(b"first", 0)).expect("written");
+    written.disk.flip_byte(&table, 20, 1).expect("there");
+    let (report, _) = written.repair();
+    assert_eq!(report.moved_files.len(), 1);
+    assert_ne!(report.moved_files[0], lost);
+    assert_eq!(written.disk.contents(&lost).expect("there"), b"first");
+}
+
+#[test]
+fn a_block_that_the_disk_cannot_read_costs_its_own_entries() {
+    let mut written = Written::new(SyncLevel::Always);
+    written.options.compression = [Compression::None; 7];
+    written.options.memtable_bytes = 256 << 10;
+    let db = written.world().open(&written.options);
+    for number in 0..1_000 {
+        let (key, value) = (format!("key{number:03}"), format!("{number:>100}"));
+        db.put(key.as_bytes(), value.as_bytes(), None).expect("written");
+        written.expected.insert(key.into_bytes(), value.into_bytes());
+    }
+    db.compact().expect("compacted");
+    db.close().expect("closed");
+    // Not in the end of the table, which is read when it is opened.
+    let table = written.files("sst").remove(0);
+    written.disk.lose_byte(&table, 20);
+    let db = written.world().open(&written.options);
+    let unreadable = written.expected.keys().filter(|key| {
+        let read = db.get(key);
+        let is_corruption = |error: kvant_base::Error| {
+            assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+        };
+        read.map_err(is_corruption).is_err()
+    });
+    let unreadable_count = unreadable.count();
+    assert!((1..50).contains(&unreadable_count), "{unreadable_count}");
+    db.put(b"key500", b"value", None).expect("writes go on");
+    assert_eq!(db.compact().expect_err("unreadable").kind(), ErrorKind::Corruption);
+    db.close().expect("closed");
+
+    let (report, found) = written.repair();
+    assert_eq!(report.lost_block_count, 1, "{:?}", report.losses);
+    assert_eq!(found.len(), written.expected.len() - unreadable_count);
+}
+
+#[test]
+fn a_log_record_that_the_disk_cannot_read_costs_what_follows_it() {
+    let mut written = Written::new(SyncLevel::Always);
+    let db = written.world().open(&written.options);
+    written.write(&db, "first");
+    written.disk = written.disk.crash_image(1, CrashStyle::KeepAll);
+    db.close().expect("closed");
+    let log = written.log_with("first");
+    let contents = written.disk.contents(&log).expect("there");
+    let place = contents.windows(5).position(|part| part == b"key10").expect("there");
+    written.disk.lose_byte(&log, place as u64);
+    let error = written.world().try_open(&written.options).map(|_| ()).expect_err("unreadable");
+    assert_eq!((error.kind(), error.file()), (ErrorKind::Corruption, Some(&*log)), "{error}");
+    let (report, found) = written.repair();
+    assert_eq!((found.len(), report.saved_record_count), (10, 10));
+    assert!(!report.losses.is_empty());
+}
