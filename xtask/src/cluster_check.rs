@@ -15,7 +15,7 @@ pub(crate) fn command() -> Command {
 
 pub(crate) fn run(_matches: &ArgMatches) -> Verdict {
     let modules = [
-        &["keyspaces::", "ranges::", "records::", "--include-ignored"][..],
+        &["copies::", "keyspaces::", "ranges::", "records::", "--include-ignored"][..],
         &["contract::"],
         &["cluster_copy::", "--include-ignored"],
         // Alone: it counts the node's requests.

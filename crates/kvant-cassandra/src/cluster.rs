@@ -210,9 +210,10 @@ impl Cluster {
         Range::new(Arc::clone(&self.shared), start, end, count_max)
     }
 
-    /// All records from `start` on, with the time that they have left.
-    pub fn scan(&self, start: &[u8]) -> Range {
-        Range::with_ttl(Arc::clone(&self.shared), start)
+    /// All records with `start <= key`, and `key < end` where an end is given, with the time at
+    /// which they expire.
+    pub fn scan(&self, start: &[u8], end: Option<&[u8]>) -> Range {
+        Range::with_expiry(Arc::clone(&self.shared), start, end)
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {

@@ -6,7 +6,8 @@
 //! quickest answer of the last seconds: distance is not overload.
 //!
 //! Only single records that need no more than a quorum are measured. Time-outs of others say
-//! something about other nodes.
+//! something about other nodes. While none are in flight, the limit rises as others are done: what
+//! made it fall has ended.
 //!
 //! A node that owes answers and has given none for [`SILENT_NS`] is silent: others are asked first.
 //!
@@ -107,6 +108,9 @@ impl Gate {
     pub(crate) fn end(&mut self, is_measured: bool, ending: Ending, begin_ns: u64, now_ns: u64) {
         self.in_flight = self.in_flight.saturating_sub(1);
         if !is_measured {
+            if ending == Ending::Done && self.owed == 0 {
+                self.adapt_at_end(now_ns);
+            }
             return;
         }
         self.owed = self.owed.saturating_sub(1);
@@ -126,6 +130,11 @@ impl Gate {
         }
         self.quickest_ns = self.quickest_ns.min(time_ns);
         self.interval.quickest_ns = self.interval.quickest_ns.min(time_ns);
+        self.adapt_at_end(now_ns);
+    }
+
+    /// Adapts the limit if the interval has ended.
+    fn adapt_at_end(&mut self, now_ns: u64) {
         if now_ns.saturating_sub(self.interval.begin_ns) >= INTERVAL_NS {
             self.adapt();
             self.interval = Interval::begin(now_ns, self.in_flight);
@@ -138,7 +147,8 @@ impl Gate {
         }
         let quickest_ns = self.quickest_ns.min(self.quickest_before_ns);
         let target_ns = TARGET_NS_MIN.max(quickest_ns.saturating_mul(TARGET_MULTIPLE));
-        self.limit = if self.interval.quickest_ns > target_ns {
+        let is_measured = self.interval.quickest_ns != u64::MAX;
+        self.limit = if is_measured && self.interval.quickest_ns > target_ns {
             (self.interval.in_flight_max.min(self.limit) / 4 * 3).max(IN_FLIGHT_MIN)
         } else {
             (self.limit + self.limit / 8).min(IN_FLIGHT_MAX)

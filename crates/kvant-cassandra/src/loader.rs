@@ -13,13 +13,19 @@
 //!    microsecond for each attempt before. So records that clients write, or delete, after the
 //!    start win over those of the copy; and an attempt wins over what the one before had in
 //!    flight.
+//! 3. An attempt begins with no record behind the place: what the one before wrote there, the
+//!    source may have lost since.
 
 use crate::cluster::{Cluster, is_temporary};
 use crate::errors::{self, Asked};
-use crate::range::Range;
+use crate::pages::bucket_number;
+use crate::range::{self, Range};
+use crate::schema::of_keyspace;
 use crate::session::{Shared, unreadable};
+use bytes::Bytes;
 use futures::{TryStreamExt, stream};
 use kvant_base::{Error, Result};
+use scylla::errors::ExecutionError;
 use scylla::serialize::row::SerializeRow;
 use scylla::statement::batch::{Batch, BatchType};
 use std::collections::BTreeMap;
@@ -31,13 +37,41 @@ const WINDOW_BYTES: usize = 8 << 20;
 const WINDOW_ROWS_MAX: usize = 1 << 16;
 /// Keys and values of a batch, far from the 128 KiB of which nodes of ScyllaDB warn.
 const BATCH_BYTES: usize = 32 << 10;
-/// Batches that are sent at the same time.
-const BATCHES_AT_ONCE: usize = 32;
+/// Batches, or deletes of buckets, that are sent at the same time.
+const WRITES_AT_ONCE: usize = 32;
 /// Attempts at a batch that the cluster cannot take now, and the wait between them.
 const ATTEMPTS_MAX: u32 = 10;
 const ATTEMPT_INTERVAL: Duration = Duration::from_secs(1);
 
-type Row = (i32, Vec<u8>, Vec<u8>, i64, i32);
+struct Row {
+    bucket: i32,
+    key: Vec<u8>,
+    value: Vec<u8>,
+    /// In wall milliseconds since 1970; `None`: never.
+    expires_at_ms: Option<u64>,
+}
+
+/// What a row is written with: bucket, key, value, time stamp, and seconds to live, 0 for ever.
+type Values<'a> = (i32, &'a [u8], &'a [u8], i64, i32);
+
+impl Row {
+    fn bytes(&self) -> usize {
+        self.key.len() + self.value.len()
+    }
+
+    /// `None`: it has expired.
+    fn values(&self, stamp_us: i64, now_ms: u64) -> Option<Values<'_>> {
+        let ttl_s = match self.expires_at_ms {
+            None => 0,
+            Some(expires_at_ms) => {
+                let left_ms = expires_at_ms.checked_sub(now_ms).filter(|&left_ms| left_ms > 0)?;
+                // The cluster counts from the second in which it receives the write.
+                i32::try_from(left_ms.div_ceil(1_000) + 1).unwrap_or(i32::MAX)
+            }
+        };
+        Some((self.bucket, &self.key, &self.value, stamp_us, ttl_s))
+    }
+}
 
 /// A copy into a keyspace.
 pub struct Loader {
@@ -100,13 +134,42 @@ impl Loader {
             )));
         }
         loader.stamp_us = stamp_us + 1;
-        let update = format!("UPDATE {} SET stamp_us = ? WHERE name = 'copy'", loader.table());
-        loader.run(update, (loader.stamp_us,)).await?;
+        // The place, too: the attempt before may have left a later one on its way.
+        let update = "SET stamp_us = ?, key = ? WHERE name = 'copy'";
+        let update = format!("UPDATE {} {update}", loader.table());
+        loader.run(update, (loader.stamp_us, &key)).await?;
+        loader.remove_behind(key.as_deref(), stamp_us).await?;
         Ok((loader, key))
     }
 
-    /// Adds a record, whose value has `ttl_s` left; `None`: it never expires. Keys ascend. Blocks
-    /// when a window is full.
+    /// Removes what attempts up to that of `stamp_us` have written behind the place.
+    async fn remove_behind(&self, place: Option<&[u8]>, stamp_us: i64) -> Result<()> {
+        let shared = &self.shared;
+        let delete = "USING TIMESTAMP ? WHERE bucket = ? AND key >= ?";
+        let delete = format!("DELETE FROM \"{}\".entity {delete}", self.keyspace);
+        let prepared = shared.session.prepare(delete).await;
+        let mut delete = prepared.map_err(|error| {
+            errors::of_request(&ExecutionError::PrepareError(error), Asked::Write, false)
+        })?;
+        delete.set_consistency(shared.default_acks.consistency);
+        delete.set_is_idempotent(true);
+        let from = &place.map_or(Bytes::from_static(b"\0"), range::behind);
+        let delete = &delete;
+        let buckets = (0..shared.schema.bucket_count as usize).map(bucket_number);
+        stream::iter(buckets.map(Ok))
+            .try_for_each_concurrent(WRITES_AT_ONCE, |bucket| async move {
+                let values = (stamp_us, bucket, from);
+                patiently(async || {
+                    let done = shared.session.execute_unpaged(delete, values).await;
+                    done.map(drop).map_err(|error| errors::of_request(&error, Asked::Write, true))
+                })
+                .await
+            })
+            .await
+    }
+
+    /// Adds a record, which expires at `expires_at_ms`, in wall milliseconds since 1970; `None`:
+    /// never. Keys ascend. Blocks when a window is full.
     ///
     /// # Errors
     /// The cluster does not take the records, after several attempts.
@@ -115,14 +178,12 @@ impl Loader {
         cluster: &Cluster,
         key: &[u8],
         value: &[u8],
-        ttl_s: Option<u32>,
+        expires_at_ms: Option<u64>,
     ) -> Result<()> {
-        // 0: never.
-        let ttl_s = i32::try_from(ttl_s.unwrap_or(0))
-            .map_err(|_| Error::invalid("too long a time to live"))?;
         let bucket = self.shared.bucket_of(key);
-        self.window_bytes += key.len() + value.len();
-        self.window.push((bucket, key.to_vec(), value.to_vec(), self.stamp_us, ttl_s));
+        let row = Row { bucket, key: key.to_vec(), value: value.to_vec(), expires_at_ms };
+        self.window_bytes += row.bytes();
+        self.window.push(row);
         if self.window_bytes >= WINDOW_BYTES || self.window.len() >= WINDOW_ROWS_MAX {
             cluster.wait(self.write())?;
         }
@@ -144,20 +205,40 @@ impl Loader {
     async fn write(&mut self) -> Result<()> {
         let window = std::mem::take(&mut self.window);
         self.window_bytes = 0;
-        let Some(last_key) = window.last().map(|row| row.1.clone()) else { return Ok(()) };
+        let Some(last_key) = window.last().map(|row| row.key.clone()) else { return Ok(()) };
         let mut buckets: BTreeMap<i32, Vec<Row>> = BTreeMap::new();
         for row in window {
-            buckets.entry(row.0).or_default().push(row);
+            buckets.entry(row.bucket).or_default().push(row);
         }
         let batches: Vec<Vec<Row>> = buckets.into_values().flat_map(batches).collect();
-        let shared = &self.shared;
         stream::iter(batches.into_iter().map(Ok))
-            .try_for_each_concurrent(BATCHES_AT_ONCE, |rows| async move {
-                write_batch(shared, &rows).await
-            })
+            .try_for_each_concurrent(WRITES_AT_ONCE, |rows| self.write_batch(rows))
             .await?;
         let update = format!("UPDATE {} SET key = ? WHERE name = 'copy'", self.table());
         self.run(update, (last_key,)).await
+    }
+
+    async fn write_batch(&self, rows: Vec<Row>) -> Result<()> {
+        let shared = &self.shared;
+        let insert = &shared.statements(None)?.insert;
+        patiently(async || {
+            // With each attempt records have less time left.
+            let now_ms = shared.wall_ms();
+            let values = rows.iter().filter_map(|row| row.values(self.stamp_us, now_ms));
+            let values: Vec<Values<'_>> = values.collect();
+            if values.is_empty() {
+                return Ok(());
+            }
+            let mut batch = Batch::new(BatchType::Unlogged);
+            for _ in &values {
+                batch.append_statement(insert.clone());
+            }
+            batch.set_consistency(shared.default_acks.consistency);
+            batch.set_is_idempotent(true);
+            let done = shared.session.batch(&batch, values).await;
+            done.map(drop).map_err(|error| errors::of_request(&error, Asked::Write, true))
+        })
+        .await
     }
 
     fn table(&self) -> String {
@@ -168,15 +249,20 @@ impl Loader {
     async fn stored(&self) -> Result<Option<(String, Option<Vec<u8>>, i64)>> {
         let select =
             format!("SELECT source, key, stamp_us FROM {} WHERE name = 'copy'", self.table());
-        let found = self.shared.session.query_unpaged(select, ()).await;
+        let found = self.shared.session.query_unpaged(of_keyspace(select), ()).await;
         let rows = found.map_err(|error| errors::of_request(&error, Asked::Read, false))?;
         let rows = rows.into_rows_result().map_err(unreadable)?;
         rows.maybe_first_row().map_err(unreadable)
     }
 
+    /// Runs a statement that may be repeated.
     async fn run(&self, statement: String, values: impl SerializeRow) -> Result<()> {
-        let done = self.shared.session.query_unpaged(statement, values).await;
-        done.map(drop).map_err(|error| errors::of_request(&error, Asked::Write, true))
+        let statement = of_keyspace(statement);
+        patiently(async || {
+            let done = self.shared.session.query_unpaged(statement.clone(), &values).await;
+            done.map(drop).map_err(|error| errors::of_request(&error, Asked::Write, true))
+        })
+        .await
     }
 }
 
@@ -185,7 +271,7 @@ fn batches(rows: Vec<Row>) -> Vec<Vec<Row>> {
     let mut batches: Vec<Vec<Row>> = Vec::new();
     let mut bytes = usize::MAX;
     for row in rows {
-        let row_bytes = row.1.len() + row.2.len();
+        let row_bytes = row.bytes();
         bytes = bytes.saturating_add(row_bytes);
         match batches.last_mut() {
             Some(batch) if bytes <= BATCH_BYTES => batch.push(row),
@@ -196,21 +282,6 @@ fn batches(rows: Vec<Row>) -> Vec<Vec<Row>> {
         }
     }
     batches
-}
-
-async fn write_batch(shared: &Shared, rows: &[Row]) -> Result<()> {
-    let insert = &shared.statements(None)?.insert;
-    let mut batch = Batch::new(BatchType::Unlogged);
-    for _ in rows {
-        batch.append_statement(insert.clone());
-    }
-    batch.set_consistency(shared.default_acks.consistency);
-    batch.set_is_idempotent(true);
-    patiently(async || {
-        let done = shared.session.batch(&batch, rows).await;
-        done.map(drop).map_err(|error| errors::of_request(&error, Asked::Write, true))
-    })
-    .await
 }
 
 /// Repeats an attempt that may succeed later.

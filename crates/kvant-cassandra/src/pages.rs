@@ -10,7 +10,7 @@
 //!
 //! Invariant: a wave that succeeds has fetched at least one page of those that were wanted.
 
-use crate::session::{Shared, bound, unreadable};
+use crate::session::{Shared, bound, expires_at_ms, unreadable};
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -35,7 +35,7 @@ const UNKNOWN_ROW_BYTES: usize = 1 << 20;
 pub(crate) enum Columns {
     Key,
     KeyValue,
-    KeyValueTtl,
+    KeyValueExpiry,
 }
 
 #[derive(Default)]
@@ -43,8 +43,8 @@ pub(crate) struct Row {
     pub(crate) key: Bytes,
     /// `None`: it is read when its turn comes.
     pub(crate) value: Option<Bytes>,
-    /// Seconds that the value has left, where the range reads them.
-    pub(crate) ttl_s: Option<i32>,
+    /// Wall milliseconds since 1970 at which the value expires, where the range reads that.
+    pub(crate) expires_at_ms: Option<u64>,
     /// Bytes that nothing keeps after this row: the last row of a page has those of the page.
     pub(crate) last_of_bytes: usize,
 }
@@ -153,17 +153,18 @@ impl Wave {
             (Columns::Key, Some(_)) => &shared.select_keys_to,
             (Columns::KeyValue, None) => &shared.select_range,
             (Columns::KeyValue, Some(_)) => &shared.select_range_to,
-            (Columns::KeyValueTtl, _) => &shared.select_range_ttl,
+            (Columns::KeyValueExpiry, None) => &shared.select_range_ttl,
+            (Columns::KeyValueExpiry, Some(_)) => &shared.select_range_ttl_to,
         };
-        let request = match (self.columns, &self.end) {
-            (Columns::KeyValueTtl, _) | (_, None) => bound(statement, &(bucket, from, limit)),
-            (_, Some(end)) => bound(statement, &(bucket, from, end, limit)),
+        let request = match &self.end {
+            None => bound(statement, &(bucket, from, limit)),
+            Some(end) => bound(statement, &(bucket, from, end, limit)),
         };
         let result = shared.rows(request?, self.is_first).await?;
         let result = result.into_rows_result().map_err(unreadable)?;
         let mut rows = VecDeque::with_capacity(result.rows_num());
-        let mut add = |key, value, ttl_s| {
-            rows.push_back(Row { key, value, ttl_s, last_of_bytes: 0 });
+        let mut add = |key, value, expires_at_ms| {
+            rows.push_back(Row { key, value, expires_at_ms, last_of_bytes: 0 });
         };
         match self.columns {
             Columns::Key => {
@@ -178,10 +179,11 @@ impl Wave {
                     add(key, Some(value), None);
                 }
             }
-            Columns::KeyValueTtl => {
+            Columns::KeyValueExpiry => {
+                let now_ms = shared.wall_ms();
                 for row in result.rows::<(Bytes, Bytes, Option<i32>)>().map_err(unreadable)? {
                     let (key, value, ttl_s) = row.map_err(unreadable)?;
-                    add(key, Some(value), ttl_s);
+                    add(key, Some(value), expires_at_ms(ttl_s, now_ms));
                 }
             }
         }

@@ -44,7 +44,7 @@ pub struct Range {
     /// The longest row of the last pages, or of those of other ranges; 0: not known.
     row_bytes: usize,
     has_begun: bool,
-    wants_ttl: bool,
+    wants_expiry: bool,
     current: Row,
 }
 
@@ -81,15 +81,15 @@ impl Range {
             held_bytes: 0,
             row_bytes: shared.row_bytes(),
             has_begun: false,
-            wants_ttl: false,
+            wants_expiry: false,
             current: Row::default(),
             shared,
         }
     }
 
-    /// All records from `start` on, with the time that they have left.
-    pub(crate) fn with_ttl(shared: Arc<Shared>, start: &[u8]) -> Range {
-        Range { wants_ttl: true, ..Range::new(shared, start, None, u64::MAX) }
+    /// All records of a range, with the time at which they expire.
+    pub(crate) fn with_expiry(shared: Arc<Shared>, start: &[u8], end: Option<&[u8]>) -> Range {
+        Range { wants_expiry: true, ..Range::new(shared, start, end, u64::MAX) }
     }
 
     /// The next record, key and value, or `None` at the end, or where [`Range::must_fetch`].
@@ -102,12 +102,12 @@ impl Range {
         Some((&self.current.key, self.current.value.as_deref().unwrap_or_default()))
     }
 
-    /// The record that was taken last: key, value and, of [`crate::Cluster::scan`], the seconds
-    /// that it has left; `None`: it never expires.
-    pub fn taken(&self) -> (&[u8], &[u8], Option<u32>) {
-        let Row { key, value, ttl_s, .. } = &self.current;
-        let ttl_s = ttl_s.and_then(|ttl_s| u32::try_from(ttl_s).ok());
-        (key, value.as_deref().unwrap_or_default(), ttl_s)
+    /// The record that was taken last: key, value and, of [`crate::Cluster::scan`], the wall
+    /// milliseconds since 1970 at which it expires, at most a second too late; `None`: it never
+    /// does.
+    pub fn taken(&self) -> (&[u8], &[u8], Option<u64>) {
+        let Row { key, value, expires_at_ms, .. } = &self.current;
+        (key, value.as_deref().unwrap_or_default(), *expires_at_ms)
     }
 
     /// Bytes of the records that wait for their turn.
@@ -146,12 +146,12 @@ impl Range {
         let Some(Reverse((key, index))) = self.heads.peek().cloned() else { return Ok(()) };
         let value = self.shared.value_of(bucket_number(index), &key).await?;
         match (value, self.buckets[index].rows.front_mut()) {
-            (Some((value, ttl_s)), Some(row)) => {
+            (Some((value, expires_at_ms)), Some(row)) => {
                 self.held_bytes += value.len();
                 self.row_bytes = self.row_bytes.max(key.len() + value.len());
                 row.last_of_bytes += value.len();
                 row.value = Some(value);
-                row.ttl_s = ttl_s;
+                row.expires_at_ms = expires_at_ms;
             }
             _ => {
                 self.take_first();
@@ -192,10 +192,10 @@ impl Range {
         });
         let room_bytes = HELD_BYTES_MAX.saturating_sub(self.held_bytes);
         let has_room = room_bytes >= Wave::page_bytes_min(self.row_bytes);
-        let (columns, room_bytes) = match (has_room, self.wants_ttl) {
+        let (columns, room_bytes) = match (has_room, self.wants_expiry) {
             (false, _) => (Columns::Key, usize::MAX),
             (true, false) => (Columns::KeyValue, room_bytes),
-            (true, true) => (Columns::KeyValueTtl, room_bytes),
+            (true, true) => (Columns::KeyValueExpiry, room_bytes),
         };
         Wave {
             wanted: wanted.collect(),
@@ -259,7 +259,7 @@ fn likely_rows(count: u64, bucket_count: usize) -> usize {
 }
 
 /// The least key after `key`.
-fn behind(key: &[u8]) -> Bytes {
+pub(crate) fn behind(key: &[u8]) -> Bytes {
     let mut next = Vec::with_capacity(key.len() + 1);
     next.extend_from_slice(key);
     next.push(0);

@@ -13,6 +13,7 @@ use crate::options::{BUCKET_COUNT_DEFAULT, Options, REPLICA_COUNT_DEFAULT};
 use kvant_base::{Error, ErrorKind, Result};
 use scylla::client::session::Session;
 use scylla::cluster::metadata::Strategy;
+use scylla::statement::{Consistency, SerialConsistency, Statement};
 
 const VERSION: i32 = 1;
 
@@ -140,14 +141,22 @@ async fn run(session: &Session, statement: String) -> Result<()> {
     done.map(drop).map_err(|error| errors::of_request(&error, Asked::Write, false))
 }
 
+/// A statement about the keyspace as a whole, on which servers in all datacenters have to agree.
+pub(crate) fn of_keyspace(text: String) -> Statement {
+    let mut statement = Statement::new(text);
+    statement.set_consistency(Consistency::Quorum);
+    statement.set_serial_consistency(Some(SerialConsistency::Serial));
+    statement
+}
+
 /// The value of a setting that `name` has in the keyspace, or now gets.
 async fn setting(session: &Session, keyspace: &str, name: &str, value: i32) -> Result<i32> {
     let failed = |error| errors::of_request(&error, Asked::Write, false);
     let insert =
         format!("INSERT INTO \"{keyspace}\".kvant (name, value) VALUES (?, ?) IF NOT EXISTS");
-    session.query_unpaged(insert, (name, value)).await.map_err(failed)?;
+    session.query_unpaged(of_keyspace(insert), (name, value)).await.map_err(failed)?;
     let select = format!("SELECT value FROM \"{keyspace}\".kvant WHERE name = ?");
-    let found = session.query_unpaged(select, (name,)).await.map_err(failed)?;
+    let found = session.query_unpaged(of_keyspace(select), (name,)).await.map_err(failed)?;
     let unreadable = |what: String| {
         Error::new(ErrorKind::Corruption, format!("`{keyspace}`.kvant has no {name}: {what}"))
     };

@@ -3,7 +3,8 @@
 //!
 //! Invariants:
 //! 1. Second reads are at most one in [`READS_EACH`] reads, whatever the cluster does: an
-//!    overloaded cluster gets no more work from them than that.
+//!    overloaded cluster gets no more work from them than that. Reads that are in flight together
+//!    may send more of them; later reads pay for these before another one is sent.
 //! 2. A first attempt that lost counts with the time that it had. Left out, it would make the
 //!    percentile fall, and more attempts lose.
 //!
@@ -14,13 +15,13 @@ use scylla::policies::speculative_execution::{Context, SpeculativeExecutionPolic
 use serde::Serialize;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A read pays for one part of so many of a second read.
-const READS_EACH: u64 = 20;
+const READS_EACH: i64 = 20;
 /// Second reads that calm times pay for in advance.
-const BURST_COUNT: u64 = 50;
+const BURST_COUNT: i64 = 50;
 /// Fewer reads have no 99th percentile.
 const READS_MIN: u64 = 200;
 /// The percentile is computed anew after this time, with the reads before it at half their weight.
@@ -37,7 +38,8 @@ pub(crate) struct SecondReads {
     renewed_us: AtomicU64,
     /// 0: not known.
     delay_us: AtomicU64,
-    credit: AtomicU64,
+    /// Below 0: of second reads that are not paid for yet.
+    credit: AtomicI64,
     count: AtomicU64,
     won_count: AtomicU64,
 }
@@ -63,7 +65,7 @@ impl SecondReads {
             counts: [const { AtomicU32::new(0) }; INTERVAL_COUNT],
             renewed_us: AtomicU64::new(0),
             delay_us: AtomicU64::new(0),
-            credit: AtomicU64::new(0),
+            credit: AtomicI64::new(0),
             count: AtomicU64::new(0),
             won_count: AtomicU64::new(0),
         })
@@ -94,9 +96,7 @@ impl SecondReads {
 
     pub(crate) fn note_sent(&self) {
         self.count.fetch_add(1, Ordering::Relaxed);
-        let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
-        let taken = |credit: u64| Some(credit.saturating_sub(READS_EACH));
-        self.credit.fetch_update(set, fetch, taken).unwrap_or_default();
+        self.credit.fetch_sub(READS_EACH, Ordering::Relaxed);
     }
 
     pub(crate) fn note_won(&self) {

@@ -52,6 +52,7 @@ pub(crate) struct Shared {
     /// With the seconds that the value has left.
     pub(crate) select_ttl: PreparedStatement,
     pub(crate) select_range_ttl: PreparedStatement,
+    pub(crate) select_range_ttl_to: PreparedStatement,
     pub(crate) figures: Arc<Figures>,
     pub(crate) second_reads: Arc<SecondReads>,
     pub(crate) traces: Traces,
@@ -63,8 +64,8 @@ pub(crate) struct Shared {
     row_bytes: AtomicUsize,
 }
 
-/// A value, and the seconds that it has left; `None`: it never expires.
-pub(crate) type Lasting = (Bytes, Option<i32>);
+/// A value, and the wall milliseconds since 1970 at which it expires; `None`: it never does.
+pub(crate) type Lasting = (Bytes, Option<u64>);
 
 #[derive(Clone)]
 pub(crate) struct Statements {
@@ -165,6 +166,7 @@ impl Shared {
             ))
             .await?,
             select_range_ttl: prepare(range("key, value, TTL(value)", "")).await?,
+            select_range_ttl_to: prepare(range("key, value, TTL(value)", " AND key < ?")).await?,
             statements,
             session: Arc::new(session),
             schema,
@@ -209,7 +211,8 @@ impl Shared {
         let slot = if execution.is_traced { self.traces.slot() } else { None };
         request.set_history_listener(Arc::clone(&attempts) as Arc<dyn HistoryListener>);
         request.set_tracing(slot.is_some());
-        let own = own_connections::session(&self.figures);
+        // After an outage each session connects by itself, up to ten seconds later than another.
+        let own = own_connections::session(&self.figures).filter(|own| is_connected(own));
         let session = own.unwrap_or_else(|| Arc::clone(&self.session));
         let result = session.execute_bound_unpaged(request).await;
         let mut course = attempts.course();
@@ -247,7 +250,7 @@ impl Shared {
         });
     }
 
-    /// The newest value of `key`, for a range, and the seconds that it has left.
+    /// The newest value of `key`, for a range, and when it expires.
     pub(crate) async fn value_of(
         self: &Arc<Shared>,
         bucket: i32,
@@ -257,7 +260,9 @@ impl Shared {
         let request = bound(&self.select_ttl, &(bucket, key))?;
         let rows = self.execute_begun(request, execution).await?;
         let rows = rows.into_rows_result().map_err(unreadable)?;
-        rows.maybe_first_row::<Lasting>().map_err(unreadable)
+        let row = rows.maybe_first_row::<(Bytes, Option<i32>)>().map_err(unreadable)?;
+        let now_ms = self.wall_ms();
+        Ok(row.map(|(value, ttl_s)| (value, expires_at_ms(ttl_s, now_ms))))
     }
 
     /// A page of a range; the first ones of a range may be refused.
@@ -295,9 +300,13 @@ impl Shared {
         i32::try_from(bucket).expect("the count of buckets is an i32")
     }
 
+    pub(crate) fn wall_ms(&self) -> u64 {
+        self.clock.wall_ms()
+    }
+
     /// Microseconds since 1970, later than all before.
     pub(crate) fn next_stamp_us(&self) -> i64 {
-        let now_us = i64::try_from(self.clock.wall_ms()).unwrap_or(i64::MAX / 1_000) * 1_000;
+        let now_us = i64::try_from(self.wall_ms()).unwrap_or(i64::MAX / 1_000) * 1_000;
         let next = |last: i64| now_us.max(last + 1);
         let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
         let before = self.last_stamp_us.fetch_update(set, fetch, |last| Some(next(last)));
@@ -310,8 +319,7 @@ fn explain(error: &ExecutionError, session: &Session, attempts: &Attempts) -> Er
     let is_unsent =
         matches!(error, ExecutionError::EmptyPlan | ExecutionError::ConnectionPoolError(_))
             && attempts.is_empty();
-    let state = session.get_cluster_state();
-    if is_unsent && state.get_nodes_info().iter().any(|node| node.is_connected()) {
+    if is_unsent && is_connected(session) {
         let what = "the nodes that store the record have as many requests as they can do in time";
         return Error::new(ErrorKind::Overloaded, what);
     }
@@ -329,6 +337,16 @@ fn explain(error: &ExecutionError, session: &Session, attempts: &Attempts) -> Er
         }
         None => errors::of_request(error, asked, attempts.may_be_done_beside(error)),
     }
+}
+
+fn is_connected(session: &Session) -> bool {
+    session.get_cluster_state().get_nodes_info().iter().any(|node| node.is_connected())
+}
+
+/// When a value expires that had so many seconds left in a response that has just come.
+pub(crate) fn expires_at_ms(ttl_s: Option<i32>, now_ms: u64) -> Option<u64> {
+    let ttl_s = u64::try_from(ttl_s?).ok()?;
+    Some(now_ms + ttl_s * 1_000)
 }
 
 /// A request that is ready to be sent, any number of times.

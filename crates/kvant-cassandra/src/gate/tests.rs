@@ -55,6 +55,29 @@ fn the_limit_follows_what_requests_cost() {
 }
 
 #[test]
+fn the_limit_rises_again_while_only_ranges_are_read() {
+    let (mut gate, mut now_ns) = (Gate::new(true), 0);
+    serve(&mut gate, 100, MS / 10, &mut now_ns, 3_000 * MS);
+    serve(&mut gate, 2_000, MS, &mut now_ns, 5_000 * MS);
+    assert_eq!(gate.limit(), IN_FLIGHT_MIN);
+    // What a request owes is no good sign.
+    gate.begin(true, now_ns);
+    for _ in 0..100 {
+        gate.begin(false, now_ns);
+        gate.end(false, Ending::Done, now_ns, now_ns + 50 * MS);
+        now_ns += 50 * MS;
+    }
+    assert_eq!(gate.limit(), IN_FLIGHT_MIN);
+    gate.end(true, Ending::Unanswered, now_ns, now_ns);
+    for _ in 0..100 {
+        gate.begin(false, now_ns);
+        gate.end(false, Ending::Done, now_ns, now_ns + 50 * MS);
+        now_ns += 50 * MS;
+    }
+    assert!(gate.limit() > 10 * IN_FLIGHT_MIN, "{}", gate.limit());
+}
+
+#[test]
 fn a_far_away_node_is_not_overloaded() {
     let (mut gate, mut now_ns) = (Gate::new(true), 0);
     for _ in 0..1_000 {

@@ -3,6 +3,7 @@
 
 #![expect(clippy::print_stdout, reason = "random tests print their seed")]
 
+mod copies;
 mod keyspaces;
 mod node;
 mod own_connections;

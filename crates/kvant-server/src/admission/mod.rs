@@ -89,7 +89,7 @@ impl Refusal {
             Refusal::Discarded => (
                 "discarded",
                 "Request discarded",
-                "nothing was done: the queue was full and --overload discards; retry later",
+                "nothing was done: the queue was full, and a newer request took its place; retry later",
             ),
             Refusal::WaitedTooLong => (
                 "waited-too-long",

@@ -349,8 +349,8 @@ pub(crate) static SETTINGS: &[Setting] = &[
         default: DefaultValue::Text("space"),
         help: "What the engine `lsm` saves when it merges tables: disk space and time of reads \
                 (space), or bytes written to the disk (writes)",
-        cost: "`writes` flushes and merges less often: a fill writes half as many bytes or fewer, \
-                memtables take up to half of --memory, a read searches up to 16 tables more, and \
+        cost: "`writes` flushes and merges less often: a fill in random order writes about half as \
+                many bytes, memtables take up to half of --memory, a read searches up to 16 tables more, and \
                 overwritten records may take up to 16 memtables of space beside a quarter of the \
                 data",
         apply: |s, text| {
@@ -395,7 +395,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
         kind: Kind::Path,
         default: DefaultValue::Unset("no credentials are sent"),
         help: "File whose first line is the password of --cluster-user",
-        cost: "Nobody else should be able to read it",
+        cost: "Make it readable for the server's user alone",
         apply: |s, text| kind::path(text).map(|path| s.cluster.password_file = Some(path)),
     },
     Setting {

@@ -117,6 +117,47 @@ fn a_copy_that_was_killed_goes_on_and_is_whole() {
     assert_eq!(server.stop().code, Some(0));
 }
 
+#[test]
+fn a_copy_of_a_server_in_use_goes_on_though_records_before_it_have_changed() {
+    let dir = TempDir::new();
+    let to = dir.path().join("to");
+    let server = TestServer::start(&dir.path().join("from"));
+    put(&server, 0..20_000);
+    let slow = SlowServer::start(server.addr());
+    let args = [slow.url.as_str(), text(&to)];
+    copy_and_kill(&args);
+    // The first key.
+    request(&server, "PUT", &key(0), b"changed");
+    let said = refused(&[args[0], args[1], "--verify"]);
+    assert!(said.contains(&format!("`{}` has another value", key(0))), "{said}");
+    let done = copied(&args);
+    assert!(done.stdout.contains(", of earlier attempts, were not compared"), "{done:?}");
+    assert_eq!(server.stop().code, Some(0));
+}
+
+#[test]
+fn keys_of_the_greatest_length_are_copied_from_a_server_and_compared_with_it() {
+    const COUNT: usize = 1_000;
+    let dir = TempDir::new();
+    let to = dir.path().join("to");
+    let server = TestServer::start(&dir.path().join("from"));
+    let long_key = |number: usize| format!("{number:0>16384}");
+    for number in 0..COUNT {
+        request(&server, "PUT", &long_key(number), b"");
+    }
+    let slow = SlowServer::start(server.addr());
+    let args = [slow.url.as_str(), text(&to)];
+    copy_and_kill(&args);
+    let done = copied(&args);
+    assert!(done.stderr.contains("the copy goes on after `000"), "{done:?}");
+    request(&server, "PUT", &long_key(COUNT / 2), b"changed");
+    let url = format!("http://{}", server.addr());
+    let said = refused(&[&url, text(&to), "--verify-only"]);
+    assert!(said.contains(&format!("`{}` has another value", long_key(COUNT / 2))), "{said}");
+    assert!(said.contains("1 have another value there, and it has 0 more"), "{said}");
+    assert_eq!(server.stop().code, Some(0));
+}
+
 /// Passes requests on to a server.
 pub(crate) struct SlowServer {
     pub(crate) url: String,
@@ -132,9 +173,13 @@ impl SlowServer {
             for (number, client) in listener.incoming().enumerate() {
                 let mut client = client.expect("a connection");
                 let mut server = std::net::TcpStream::connect(server).expect("it listens");
-                let mut request = vec![0; 1_024];
-                let len = client.read(&mut request).expect("a short request");
-                server.write_all(&request[..len]).expect("it reads");
+                let mut request = Vec::new();
+                while !request.ends_with(b"\r\n\r\n") {
+                    let mut part = [0; 4_096];
+                    let len = client.read(&mut part).expect("a request");
+                    request.extend_from_slice(&part[..len]);
+                }
+                server.write_all(&request).expect("it reads");
                 let mut buffer = vec![0; 64 << 10];
                 let mut sent = 0;
                 while let Ok(len @ 1..) = server.read(&mut buffer) {

@@ -1,7 +1,7 @@
 //! Records of a keyspace of a cluster.
 //!
 //! Times to live are the cluster's: whole seconds. A copy lives as long as its record, or up to two
-//! seconds longer.
+//! seconds longer ([`super::verify`] allows for them).
 
 use super::records::{Record, Records, Source, Target};
 use crate::commands::cassandra;
@@ -48,10 +48,7 @@ impl Keyspace {
 
 impl Source for Keyspace {
     fn read(&self, start: &[u8], end: Option<&[u8]>) -> Result<Box<dyn Records + '_>> {
-        let range = match end {
-            None => self.cluster.scan(start),
-            Some(end) => self.cluster.range(start, Some(end), u64::MAX),
-        };
+        let range = self.cluster.scan(start, end);
         Ok(Box::new(KeyspaceRecords { keyspace: self, range }))
     }
 }
@@ -63,15 +60,20 @@ struct KeyspaceRecords<'a> {
 
 impl Records for KeyspaceRecords<'_> {
     fn next(&mut self) -> Result<Option<Record<'_>>> {
-        if self.range.must_fetch() {
-            self.keyspace.cluster.fetch(&mut self.range)?;
+        loop {
+            if self.range.must_fetch() {
+                self.keyspace.cluster.fetch(&mut self.range)?;
+            }
+            if self.range.take_next().is_none() {
+                return Ok(None);
+            }
+            // A record may expire between its page and its turn.
+            let (_, _, expires_at_ms) = self.range.taken();
+            if expires_at_ms.is_none_or(|at_ms| self.keyspace.clock.wall_ms() < at_ms) {
+                break;
+            }
         }
-        if self.range.take_next().is_none() {
-            return Ok(None);
-        }
-        let (key, value, ttl_s) = self.range.taken();
-        let expires_at_ms =
-            ttl_s.map(|ttl_s| self.keyspace.clock.wall_ms() + u64::from(ttl_s) * 1_000);
+        let (key, value, expires_at_ms) = self.range.taken();
         Ok(Some(Record { key, value, expires_at_ms }))
     }
 }
@@ -83,18 +85,8 @@ pub(super) struct KeyspaceTarget<'a> {
 
 impl Target for KeyspaceTarget<'_> {
     fn put(&mut self, record: Record<'_>) -> Result<()> {
-        let ttl_s = match record.expires_at_ms {
-            None => None,
-            Some(expires_at_ms) => {
-                let now_ms = self.keyspace.clock.wall_ms();
-                let Some(left_ms) = expires_at_ms.checked_sub(now_ms).filter(|&ms| ms > 0) else {
-                    return Ok(());
-                };
-                // The cluster counts from the second in which it received the write.
-                Some(u32::try_from(left_ms.div_ceil(1_000) + 1).unwrap_or(u32::MAX))
-            }
-        };
-        self.loader.put(&self.keyspace.cluster, record.key, record.value, ttl_s)
+        let Record { key, value, expires_at_ms } = record;
+        self.loader.put(&self.keyspace.cluster, key, value, expires_at_ms)
     }
 
     fn finish(self: Box<Self>) -> Result<()> {

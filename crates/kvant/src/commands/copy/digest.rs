@@ -8,7 +8,7 @@
 //! A digest is a count, the bytes, and the sum of a hash of 128 bits over each key and value: it
 //! does not depend on the order.
 
-use super::records::{FIRST_KEY, Record};
+use super::records::Record;
 use twox_hash::XxHash3_128;
 
 /// At most this many ranges, an even number.
@@ -32,8 +32,10 @@ impl Digest {
     }
 }
 
-/// Ranges of keys: the first begins before all keys, and each ends where the next begins.
+/// Ranges of keys: each ends where the next begins, and the last one has no end.
 pub(super) struct Ranges {
+    /// Where the first one begins.
+    first: Vec<u8>,
     /// The least key of each range but the first.
     starts: Vec<Vec<u8>>,
     digests: Vec<Digest>,
@@ -45,9 +47,10 @@ pub(super) struct Ranges {
 }
 
 impl Ranges {
-    /// Ranges that follow from the records.
-    pub(super) fn new() -> Ranges {
+    /// Ranges that follow from the records, which have no key before `first`.
+    pub(super) fn new(first: &[u8]) -> Ranges {
         Ranges {
+            first: first.to_vec(),
             starts: Vec::new(),
             digests: vec![Digest::default()],
             range_records: Some(RANGE_RECORDS_MIN),
@@ -59,6 +62,7 @@ impl Ranges {
     /// The same ranges, without any record.
     pub(super) fn emptied(&self) -> Ranges {
         Ranges {
+            first: self.first.clone(),
             starts: self.starts.clone(),
             digests: vec![Digest::default(); self.digests.len()],
             range_records: None,
@@ -106,6 +110,11 @@ impl Ranges {
         self.current += 1;
     }
 
+    /// Where the first range begins.
+    pub(super) fn first(&self) -> &[u8] {
+        &self.first
+    }
+
     /// All records together.
     pub(super) fn total(&self) -> Digest {
         sum(&self.digests)
@@ -123,7 +132,7 @@ impl Ranges {
         differing
             .map(|(index, _)| {
                 let before = index.checked_sub(1).and_then(start);
-                (before.unwrap_or(FIRST_KEY), start(index))
+                (before.unwrap_or(&self.first), start(index))
             })
             .collect()
     }

@@ -5,7 +5,8 @@
 //!    directory with the final name is complete. Before that it is read again and compared.
 //! 2. Records are copied in key order. An interrupted copy goes on after the last key of an
 //!    unfinished directory, or after the key that a keyspace has stored; the same record may be
-//!    written twice.
+//!    written twice. What was copied before is not compared again with a source in use, which
+//!    may have changed.
 //! 3. An unfinished target names its source, and goes on with that source only.
 //! 4. A time to live, which LevelDB cannot keep, is not dropped unless that is requested.
 //!
@@ -127,8 +128,9 @@ impl Copier<'_> {
             };
             let target = self.directories.target(&data, engine)?;
             let ranges = self.copy(source, target, last_key.as_deref())?;
+            let is_enough = last_key.is_none() || !matches!(from, Place::Directory(_));
             let copy = self.directories.open(&data, engine)?;
-            self.verify(source, &*copy, ranges)
+            self.verify(source, &*copy, is_enough.then_some(ranges))
         })();
         let line = copied.map_err(to_be_continued)?;
         unfinished.put_in_place()?;
@@ -146,14 +148,10 @@ impl Copier<'_> {
         if self.verifies {
             return Ok(format!("{to}: {}", self.verify(source, &keyspace, None)?));
         }
-        match ranges {
-            Some(ranges) => {
-                let total = ranges.total();
-                let (count, bytes) = (total.count, kvant_base::size::format(total.bytes));
-                Ok(format!("{to}: {count} records, {bytes}"))
-            }
-            None => Ok(format!("{to}: the rest of the records is copied")),
-        }
+        let total = ranges.total();
+        let (count, bytes) = (total.count, kvant_base::size::format(total.bytes));
+        let which = if last_key.is_some() { "more records" } else { "records" };
+        Ok(format!("{to}: {count} {which}, {bytes}"))
     }
 
     #[cfg(not(feature = "cassandra"))]
@@ -161,25 +159,23 @@ impl Copier<'_> {
         Err(not_built(to))
     }
 
-    /// Copies the records after `last_key`; returns their digests if these are all.
+    /// Copies the records after `last_key`; returns their digests.
     fn copy(
         &self,
         source: &dyn Source,
         mut target: Box<dyn Target + '_>,
         last_key: Option<&[u8]>,
-    ) -> Result<Option<Ranges>> {
+    ) -> Result<Ranges> {
         let start = last_key.map_or_else(|| FIRST_KEY.to_vec(), key_after);
         if let Some(key) = last_key {
             note(&format!("the copy goes on after `{}`", key.escape_ascii()));
         }
         let mut progress = Progress::new(&self.env.clock, "copied");
-        let mut ranges = last_key.is_none().then(Ranges::new);
+        let mut ranges = Ranges::new(&start);
         let mut records = source.read(&start, None)?;
         while let Some(record) = records.next()? {
             target.put(record)?;
-            if let Some(ranges) = &mut ranges {
-                ranges.add(record);
-            }
+            ranges.add(record);
             progress.add(record);
         }
         target.finish()?;

@@ -41,29 +41,26 @@ pub(super) fn key_after(key: &[u8]) -> Vec<u8> {
 /// The last key of a place, found byte by byte with a few dozen short reads: engines read in
 /// ascending order only.
 pub(super) fn last_key(source: &dyn Source) -> Result<Option<Vec<u8>>> {
-    let has_from =
-        |start: &[u8]| source.read(start, None).and_then(|mut it| Ok(it.next()?.is_some()));
-    let mut key = Vec::new();
-    loop {
-        // The last key begins with `key`, and is `key` unless there is a longer one.
-        let index = key.len();
-        key.push(0);
-        if !has_from(&key)? {
-            key.pop();
-            return Ok((!key.is_empty()).then_some(key));
-        }
-        let (mut byte, mut too_great) = (0, 256);
-        while too_great - byte > 1 {
-            let middle = (byte + too_great) / 2;
-            key[index] = u8::try_from(middle).expect("it is below 256");
-            if has_from(&key)? {
-                byte = middle;
-            } else {
-                too_great = middle;
+    let first_from = |start: &[u8]| {
+        source.read(start, None).and_then(|mut it| Ok(it.next()?.map(|record| record.key.to_vec())))
+    };
+    let Some(mut known) = first_from(FIRST_KEY)? else { return Ok(None) };
+    // The last key has the first `index` bytes of the greatest one that is known.
+    let mut index = 0;
+    while let Some(next) = first_from(&key_after(&known))? {
+        known = next;
+        let mut too_great = 256;
+        while too_great - u16::from(known[index]) > 1 {
+            let middle = (u16::from(known[index]) + too_great) / 2;
+            let byte = u8::try_from(middle).expect("it is below 256");
+            match first_from(&[&known[..index], &[byte]].concat())? {
+                Some(key) => known = key,
+                None => too_great = middle,
             }
         }
-        key[index] = u8::try_from(byte).expect("it is below 256");
+        index += 1;
     }
+    Ok(Some(known))
 }
 
 #[cfg(test)]

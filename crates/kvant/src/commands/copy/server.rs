@@ -16,6 +16,8 @@ const CONNECT_WAIT_MAX: Duration = Duration::from_secs(10);
 const READ_WAIT_MAX: Duration = Duration::from_secs(60);
 const BUFFER_BYTES: usize = 256 << 10;
 const HEADERS_MAX: usize = 64;
+/// Longer keys in a request, as they are encoded, have no room in a server's longest one.
+const QUERY_BYTES_MAX: usize = 60 << 10;
 /// A longer head is no server's.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 /// A longer description of a problem is cut.
@@ -70,11 +72,15 @@ impl Source for Server {
         })?;
         let encoded =
             |key: &[u8]| key.iter().map(|byte| format!("%{byte:02X}")).collect::<String>();
-        let end = end.map(|end| format!("&end={}", encoded(end))).unwrap_or_default();
+        // The key after one of the greatest length is no key: the range begins at that one.
+        let mut query = encoded(&start[..start.len().min(limits::KEY_BYTES_MAX)]);
+        let encoded_end = end.map(|end| format!("&end={}", encoded(end))).unwrap_or_default();
+        if query.len() + encoded_end.len() <= QUERY_BYTES_MAX {
+            query += &encoded_end;
+        }
         let request = format!(
-            "GET /v0/entities?start={}{end} HTTP/1.0\r\nHost: {}\r\nAccept: \
+            "GET /v0/entities?start={query} HTTP/1.0\r\nHost: {}\r\nAccept: \
              application/vnd.kvant.records\r\n\r\n",
-            encoded(start),
             self.host
         );
         stream.write_all(request.as_bytes()).map_err(|error| self.lost(&error))?;
@@ -83,6 +89,8 @@ impl Source for Server {
         Ok(Box::new(ServerRecords {
             server: self,
             body,
+            start: start.to_vec(),
+            end: end.map(<[u8]>::to_vec),
             count: 0,
             key: Vec::new(),
             value: Vec::new(),
@@ -131,6 +139,9 @@ impl Server {
 struct ServerRecords<'a> {
     server: &'a Server,
     body: BufReader<TcpStream>,
+    /// The response may have records outside of these.
+    start: Vec<u8>,
+    end: Option<Vec<u8>>,
     count: u64,
     key: Vec<u8>,
     value: Vec<u8>,
@@ -171,7 +182,14 @@ impl ServerRecords<'_> {
 
 impl Records for ServerRecords<'_> {
     fn next(&mut self) -> Result<Option<Record<'_>>> {
-        let is_there = self.read_next().map_err(|error| self.server.lost(&error))?;
+        let mut is_there = true;
+        while is_there {
+            is_there = self.read_next().map_err(|error| self.server.lost(&error))?;
+            if self.key >= self.start {
+                break;
+            }
+        }
+        let is_there = is_there && self.end.as_ref().is_none_or(|end| self.key < *end);
         let record = Record { key: &self.key, value: &self.value, expires_at_ms: None };
         Ok(is_there.then_some(record))
     }

@@ -1,5 +1,5 @@
 use super::{RANGES_MAX, Ranges};
-use crate::commands::copy::records::Record;
+use crate::commands::copy::records::{FIRST_KEY, Record};
 
 fn key(number: u32) -> Vec<u8> {
     number.to_be_bytes().to_vec()
@@ -14,7 +14,7 @@ const COUNT: u32 = 700_000;
 
 #[test]
 fn equal_records_make_equal_digests_in_a_bounded_number_of_ranges() {
-    let mut first = Ranges::new();
+    let mut first = Ranges::new(FIRST_KEY);
     (0..COUNT).for_each(|number| add(&mut first, number, b"value"));
     let mut second = first.emptied();
     (0..COUNT).for_each(|number| add(&mut second, number, b"value"));
@@ -26,7 +26,7 @@ fn equal_records_make_equal_digests_in_a_bounded_number_of_ranges() {
 
 #[test]
 fn each_kind_of_difference_is_found_in_its_range_and_no_other() {
-    let mut first = Ranges::new();
+    let mut first = Ranges::new(FIRST_KEY);
     (0..COUNT).filter(|&number| number != 400_000).for_each(|number| add(&mut first, number, b""));
     for (place, what) in [(10, "missing"), (COUNT - 1, "changed"), (400_000, "more")] {
         let mut second = first.emptied();
@@ -48,7 +48,7 @@ fn each_kind_of_difference_is_found_in_its_range_and_no_other() {
 
 #[test]
 fn the_border_of_key_and_value_is_part_of_the_digest() {
-    let mut first = Ranges::new();
+    let mut first = Ranges::new(FIRST_KEY);
     first.add(Record { key: b"ab", value: b"c", expires_at_ms: None });
     let mut second = first.emptied();
     second.add(Record { key: b"a", value: b"bc", expires_at_ms: None });
