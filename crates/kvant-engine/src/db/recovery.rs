@@ -185,9 +185,13 @@ fn hand_to_sync(
         let mut synced_bytes = known.get(&num).copied().unwrap_or(0);
         if context.options.sync != SyncLevel::Os {
             let unsynced = wal.synced_bytes..written_bytes;
-            file.write_again(unsynced).map_err(|e| Error::io("write", &path, e))?;
+            let again = file.write_again(unsynced).map_err(|e| Error::io("write", &path, e));
+            // A file system that copies on writes may have no space for that.
+            let is_written = unless_full(again)?.is_some();
             file.sync_data().map_err(|e| Error::io("sync", &path, e))?;
-            synced_bytes = written_bytes;
+            if is_written {
+                synced_bytes = written_bytes;
+            }
         }
         sync.add_file(LogFile { num, path, file, written_bytes, synced_bytes });
     }

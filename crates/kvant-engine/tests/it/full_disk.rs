@@ -306,6 +306,20 @@ fn give_unused_logs_back(world: &World, disk: &FaultyFs) {
     }
 }
 
+/// As on a file system that copies on writes.
+#[test]
+fn a_start_that_finds_no_space_to_write_the_log_again_serves_it() {
+    let (first, disk) = world();
+    let options = small_options(SyncLevel::Interval(Duration::from_secs(1)));
+    let db = first.open(&options);
+    db.put(b"key", b"value", None).expect("written");
+    let killed = disk.crash_image(1, CrashStyle::KeepAll);
+    drop(db);
+    killed.fail_next(FaultOp::Write, "", io::ErrorKind::StorageFull, u64::MAX);
+    let db = World::new(1, Arc::new(killed)).open(&options);
+    assert_eq!(all_records(&db).expect("read").len(), 1);
+}
+
 /// Restarts that write little leave several logs for one memtable, which the next start flushes.
 #[test]
 fn a_start_without_free_space_after_many_restarts_leaves_a_database_that_opens() {

@@ -6,6 +6,7 @@ use crate::version::{VersionEdit, list_files};
 use kvant_base::checksum::crc32c_masked;
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::{File, Fs};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -70,7 +71,11 @@ impl ManifestWriter {
         let path = file_path(dir, FileKind::Manifest, num);
         let file = fs.open_writable(&path).map_err(|error| Error::io("open", &path, error))?;
         file.set_len(end_bytes).map_err(|error| Error::io("truncate", &path, error))?;
-        file.write_again(0..end_bytes).map_err(|error| Error::io("write", &path, error))?;
+        match file.write_again(0..end_bytes) {
+            // A file system that copies on writes may have no space for that.
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
+            written => written.map_err(|error| Error::io("write", &path, error))?,
+        }
         file.sync_data().map_err(|error| Error::io("fsync", &path, error))?;
         Ok(ManifestWriter::at_end(file, path, num, end_bytes))
     }

@@ -181,7 +181,7 @@ impl FaultyFile {
         buffer: &mut [u8],
         offset_bytes: u64,
     ) -> io::Result<()> {
-        let range = offset_bytes..offset_bytes + buffer.len() as u64;
+        let range = offset_bytes..offset_bytes.saturating_add(buffer.len() as u64);
         let is_lost = |(path, byte): &(PathBuf, u64)| *path == self.path && range.contains(byte);
         if disk.lost_bytes.iter().any(is_lost) {
             return Err(io::Error::from_raw_os_error(libc::EIO));
