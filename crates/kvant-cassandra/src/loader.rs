@@ -51,7 +51,8 @@ struct Row {
     expires_at_ms: Option<u64>,
 }
 
-/// What a row is written with: bucket, key, value, time stamp, and seconds to live, 0 for ever.
+/// The values of a row's INSERT: bucket, key, value, time stamp in microseconds, and seconds to
+/// live (0: it never expires).
 type Values<'a> = (i32, &'a [u8], &'a [u8], i64, i32);
 
 impl Row {

@@ -9,6 +9,7 @@
 //!    what is only in memory (Rebello et al., "Can Applications Recover from fsync Failures?",
 //!    USENIX ATC 2020). Data that is written again is covered by the next sync.
 
+use kvant_base::{Error, ErrorKind};
 use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ const REWRITE_BYTES: u64 = 1 << 20;
 /// An open file. One thread may append while another syncs.
 pub trait File: Send + Sync {
     /// Fills `buffer` from `offset_bytes`; `UnexpectedEof` if the file is too short. See
-    /// [`is_medium_error`].
+    /// [`read_error`].
     fn read_exact_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<()>;
     /// As [`File::read_exact_at`], but only if that does not block on the device. Returns false if
     /// it would block, or if the file system cannot tell; the contents of `buffer` are then
@@ -72,10 +73,14 @@ pub trait File: Send + Sync {
     fn len_bytes(&self) -> io::Result<u64>;
 }
 
-/// Whether a read failed because the medium, or the file system's checksum of it, is damaged there:
-/// reading again would not help, and other parts of the file may be readable.
-pub fn is_medium_error(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EIO | libc::EBADMSG | libc::EUCLEAN))
+/// The error of a failed read of `path`, at `offset_bytes`.
+///
+/// `Corruption` where the medium, or the file system's checksum of it, is damaged: reading again
+/// would not help, and other parts of the file may be readable. Else as of [`Error::io`].
+pub fn read_error(error: io::Error, path: &Path, offset_bytes: u64) -> Error {
+    let is_damage = matches!(error.raw_os_error(), Some(libc::EIO | libc::EBADMSG | libc::EUCLEAN));
+    let error = Error::io("read", path, error).with_offset(offset_bytes);
+    if is_damage { error.with_kind(ErrorKind::Corruption) } else { error }
 }
 
 /// The start of a file in memory. What is written there is in the file at once, as by

@@ -3,6 +3,15 @@ use kvant_env::testing::MockClock;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// After 1,000 reads of a millisecond.
+fn after_calm_reads(is_on: bool) -> Arc<SecondReads> {
+    let clock = Arc::new(MockClock::new(5_000_000_000));
+    let reads = SecondReads::new(is_on, clock.clone());
+    (0..1_000).for_each(|_| reads.note_first(1_000));
+    clock.advance(Duration::from_secs(1));
+    reads
+}
+
 #[test]
 fn intervals_follow_one_another() {
     for index in 0..INTERVAL_COUNT - 1 {
@@ -36,10 +45,7 @@ fn a_second_read_is_sent_after_the_99th_percentile_of_the_first() {
 
 #[test]
 fn second_reads_are_few_whatever_the_cluster_does() {
-    let clock = Arc::new(MockClock::new(5_000_000_000));
-    let reads = SecondReads::new(true, clock.clone());
-    (0..1_000).for_each(|_| reads.note_first(1_000));
-    clock.advance(Duration::from_secs(1));
+    let reads = after_calm_reads(true);
     // All reads have become slow.
     for _ in 0..10_000 {
         if reads.delay().is_some() {
@@ -53,10 +59,7 @@ fn second_reads_are_few_whatever_the_cluster_does() {
 
 #[test]
 fn second_reads_of_reads_in_flight_together_are_paid_for_before_the_next_one() {
-    let clock = Arc::new(MockClock::new(5_000_000_000));
-    let reads = SecondReads::new(true, clock.clone());
-    (0..1_000).for_each(|_| reads.note_first(1_000));
-    clock.advance(Duration::from_secs(1));
+    let reads = after_calm_reads(true);
     // 3,000 reads begin before any of them has turned out to be slow.
     assert!((0..3_000).all(|_| reads.delay().is_some()));
     (0..3_000).for_each(|_| reads.note_sent());
@@ -70,9 +73,6 @@ fn second_reads_of_reads_in_flight_together_are_paid_for_before_the_next_one() {
 
 #[test]
 fn second_reads_that_are_off_are_not_sent() {
-    let clock = Arc::new(MockClock::new(5_000_000_000));
-    let reads = SecondReads::new(false, clock.clone());
-    (0..1_000).for_each(|_| reads.note_first(1_000));
-    clock.advance(Duration::from_secs(1));
+    let reads = after_calm_reads(false);
     assert_eq!(reads.delay(), None);
 }

@@ -6,8 +6,8 @@ use super::index::Index;
 use super::properties::TableProperties;
 use super::stats::TableStats;
 use super::stored::{self, BlockSpan, Malformed, Parsed};
-use kvant_base::{Error, ErrorKind, Result};
-use kvant_env::fs::is_medium_error;
+use kvant_base::{Error, Result};
+use kvant_env::fs::read_error;
 use kvant_env::{Clock, File};
 use std::io;
 use std::path::Path;
@@ -66,10 +66,7 @@ impl FileReader<'_> {
             let message = "the file ends before the end of a block";
             return Error::corruption(self.path, offset_bytes, message);
         }
-        // Damage is the same whether the disk or a checksum of ours has found it.
-        let is_damage = is_medium_error(&error);
-        let error = Error::io("read", self.path, error).with_offset(offset_bytes);
-        if is_damage { error.with_kind(ErrorKind::Corruption) } else { error }
+        read_error(error, self.path, offset_bytes)
     }
 
     #[cold]

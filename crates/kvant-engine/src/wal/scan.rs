@@ -6,8 +6,7 @@ use crate::format::{FileNum, SeqNum};
 use kvant_base::checksum::crc32c_masked;
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::File;
-use kvant_env::fs::is_medium_error;
-use std::io;
+use kvant_env::fs::read_error;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -62,12 +61,13 @@ impl Window {
                 self.buffer = Vec::new();
             }
             self.start_bytes = offset_bytes;
-            let read = match self.read(offset_bytes, wanted) {
+            match self.read(offset_bytes, wanted) {
                 // What is needed may be readable.
-                Err(e) if is_medium_error(&e) && needed < wanted => self.read(offset_bytes, needed),
-                read => read,
-            };
-            read.map_err(|e| self.error(e, offset_bytes))?;
+                Err(e) if e.kind() == ErrorKind::Corruption && needed < wanted => {
+                    self.read(offset_bytes, needed)?;
+                }
+                read => read?,
+            }
         }
         let start =
             usize::try_from(offset_bytes - self.start_bytes).expect("the window fits into memory");
@@ -75,21 +75,16 @@ impl Window {
     }
 
     /// Replaces what is buffered. After an error nothing is.
-    fn read(&mut self, offset_bytes: u64, len: usize) -> io::Result<()> {
+    fn read(&mut self, offset_bytes: u64, len: usize) -> Result<()> {
         self.buffer.clear();
         self.buffer.resize(len, 0);
         if len == 0 {
             return Ok(());
         }
-        let read = self.file.read_exact_at(&mut self.buffer, offset_bytes);
-        read.inspect_err(|_| self.buffer.clear())
-    }
-
-    #[cold]
-    fn error(&self, error: io::Error, offset_bytes: u64) -> Error {
-        let is_damage = is_medium_error(&error);
-        let error = Error::io("read", &self.path, error).with_offset(offset_bytes);
-        if is_damage { error.with_kind(ErrorKind::Corruption) } else { error }
+        self.file.read_exact_at(&mut self.buffer, offset_bytes).map_err(|error| {
+            self.buffer.clear();
+            read_error(error, &self.path, offset_bytes)
+        })
     }
 
     pub(super) fn bytes(&self) -> &[u8] {

@@ -2,12 +2,15 @@
 
 use crate::common::{DIR, World, all_records, small_options};
 use kvant_base::ErrorKind;
+use kvant_engine::tools::restore;
 use kvant_engine::{Db, Options, Resources, SyncLevel};
 use kvant_env::Fs;
 use kvant_env::testing::{CrashStyle, FaultOp, FaultyFs};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 const RECORDS: usize = 60;
 
@@ -119,4 +122,28 @@ fn checkpoints_to_impossible_places_are_rejected() {
         assert_eq!(error.kind(), ErrorKind::Invalid, "{target}: {error}");
         assert_eq!(traces(&disk), Vec::<PathBuf>::new(), "{target}");
     }
+}
+
+/// A server that started meanwhile would change files that are being copied.
+#[test]
+fn what_is_being_restored_cannot_be_opened() {
+    let disk = FaultyFs::new(1);
+    let options = small_options(SyncLevel::Os);
+    database(&disk, &options).close().expect("closed");
+    // Each file that is copied is synced.
+    disk.set_sync_delay(Duration::from_secs(1));
+    let to = Path::new("/restored");
+    let world = World::new(6, Arc::new(disk.clone()));
+    let restoring = thread::spawn({
+        let env = world.env.clone();
+        move || restore(&env, Path::new(DIR), to)
+    });
+    while !disk.exists(to).expect("looked") {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let error = world.try_open(&options).map(|_| ()).expect_err("it is being copied");
+    assert_eq!(error.kind(), ErrorKind::Locked, "{error}");
+    disk.set_sync_delay(Duration::ZERO);
+    restoring.join().expect("no panic").expect("restored");
+    assert_eq!(records_of(&disk, to, &options), RECORDS);
 }

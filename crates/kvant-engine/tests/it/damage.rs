@@ -42,6 +42,18 @@ impl Written {
         }
     }
 
+    /// Opens the database, writes `count` records of 100 bytes, compacts and closes it.
+    pub(crate) fn run_and_compact(&mut self, count: u32) {
+        let db = self.world().open(&self.options);
+        for number in 0..count {
+            let (key, value) = (format!("key{number:03}"), format!("{number:>100}"));
+            db.put(key.as_bytes(), value.as_bytes(), None).expect("written");
+            self.expected.insert(key.into_bytes(), value.into_bytes());
+        }
+        db.compact().expect("compacted");
+        db.close().expect("closed");
+    }
+
     /// Opens the database, writes and closes it.
     fn run(&mut self, value: &str) {
         let db = self.world().open(&self.options);
@@ -116,14 +128,7 @@ impl Written {
 pub(crate) fn several_tables() -> Written {
     let mut written = Written::new(SyncLevel::Always);
     written.options.table_bytes = 4096;
-    let db = written.world().open(&written.options);
-    for number in 0..100 {
-        let (key, value) = (format!("key{number:02}"), format!("{number:>100}"));
-        db.put(key.as_bytes(), value.as_bytes(), None).expect("written");
-        written.expected.insert(key.into_bytes(), value.into_bytes());
-    }
-    db.compact().expect("compacted");
-    db.close().expect("closed");
+    written.run_and_compact(100);
     assert!(written.files("sst").len() > 1);
     written
 }

@@ -86,14 +86,7 @@ fn a_block_that_the_disk_cannot_read_costs_its_own_entries() {
     let mut written = Written::new(SyncLevel::Always);
     written.options.compression = [Compression::None; 7];
     written.options.memtable_bytes = 256 << 10;
-    let db = written.world().open(&written.options);
-    for number in 0..1_000 {
-        let (key, value) = (format!("key{number:03}"), format!("{number:>100}"));
-        db.put(key.as_bytes(), value.as_bytes(), None).expect("written");
-        written.expected.insert(key.into_bytes(), value.into_bytes());
-    }
-    db.compact().expect("compacted");
-    db.close().expect("closed");
+    written.run_and_compact(1_000);
     // Not in the end of the table, which is read when it is opened.
     let table = written.files("sst").remove(0);
     written.disk.lose_byte(&table, 20);
