@@ -305,10 +305,11 @@ fn all_sources(inputs: Inputs) -> Vec<MergeSource> {
 fn sources(level: usize, files: Vec<Arc<TableFile<Table>>>) -> Vec<MergeSource> {
     if level == 0 {
         let iter = |file: Arc<TableFile<Table>>| -> MergeSource {
-            Box::new(file.table.iter(false, Consumer::Compaction))
+            Box::new(file.table.iter(false, Consumer::Compaction).checked())
         };
         return files.into_iter().map(iter).collect();
     }
-    let open = |file: &Arc<TableFile<Table>>| Ok(file.table.iter(false, Consumer::Compaction));
+    let open =
+        |file: &Arc<TableFile<Table>>| Ok(file.table.iter(false, Consumer::Compaction).checked());
     vec![Box::new(LevelIter::new(TableRun::Tables(files), open))]
 }

@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! 1. Entries are added in strictly ascending internal-key order. This is asserted, because reads
-//!    of an unordered table return wrong results.
+//!    of an unordered table return wrong results. Entries of other tables are checked before
+//!    (`checks`): no contents of a file reach the assertion.
 //! 2. The file is written sequentially, in large pieces.
 //!
 //! Threads: one thread builds a table.
@@ -12,11 +13,11 @@ use super::filter::Filter;
 use super::footer::{FOOTER_BYTES, FORMAT_VERSION, Footer};
 use super::index::{IndexBuilder, shortest_separator};
 use super::properties::TableProperties;
-use super::stored::{self, BLOCK_TRAILER_BYTES, BlockCompressor, BlockSpan};
+use super::stored::{self, BLOCK_TRAILER_BYTES, BlockCompressor, BlockSpan, Malformed};
 use crate::cursor::StoredBlock;
 use crate::format::{FileKind, FileNum, InternalKey, InternalKeyRef, file_path, key_hash};
 use crate::options::Compression;
-use kvant_base::{Error, Result, limits};
+use kvant_base::{Error, Result};
 use kvant_env::{File, Fs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,8 +28,6 @@ const WRITE_BYTES: usize = 512 << 10;
 const WRITE_BACK_BYTES: u64 = 4 << 20;
 /// Largest block buffer kept after a large block.
 const BLOCK_BUFFER_KEEP_BYTES: usize = 2 << 20;
-/// Longest stored value: the longest user value, and its expiry.
-const STORED_VALUE_BYTES_MAX: u64 = limits::VALUE_BYTES_MAX_LIMIT + 8;
 const CREATED_BY: &str = concat!("kvant ", env!("CARGO_PKG_VERSION"));
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -115,13 +114,10 @@ impl TableBuilder {
     ) -> Result<()> {
         let first = self.properties.entry_count == 0;
         assert!(first || self.last.as_ref() < key, "entries are added to a table in order");
-        if key.user_key.len() > limits::KEY_BYTES_MAX || value.len() as u64 > STORED_VALUE_BYTES_MAX
-        {
-            return Err(Error::invalid("key or value is longer than a table can hold")
-                .with_file(&self.out.path));
-        }
         let distinct = first || self.last.user_key != key.user_key;
-        self.properties.count(key, value, distinct).map_err(|e| e.with_file(&self.out.path))?;
+        self.properties
+            .count(key, value, distinct)
+            .map_err(|Malformed(what)| Error::invalid(what).with_file(&self.out.path))?;
 
         let entry_bytes = DataBlockBuilder::entry_bytes_max(key, value);
         if !self.block.is_empty() && self.closes_before(entry_bytes) {

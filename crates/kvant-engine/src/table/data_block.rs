@@ -6,7 +6,7 @@
 //!    (a restart). Tails (trailer and value) are stored apart from the keys, in the same order: a
 //!    scan over keys touches few cache lines whatever the size of the values.
 //! 2. No method panics on any bytes: every offset and length is checked before use. An invalid one
-//!    is [`Malformed`], which after a valid checksum indicates a bug in a writer.
+//!    is [`Malformed`], which after a valid checksum indicates a bug in a writer, or its memory.
 //!
 //! Threads: a [`DataBlock`] is immutable.
 //!

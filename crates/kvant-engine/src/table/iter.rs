@@ -30,6 +30,8 @@ pub(crate) struct TableIter {
     trace: Option<Arc<RangeTrace>>,
     /// Whether a block of this table has been read.
     entered: bool,
+    /// Whether each entry is checked. The cursor is strict then.
+    is_checked: bool,
 }
 
 impl Table {
@@ -46,6 +48,7 @@ impl Table {
             cursor: DataBlockCursor::default(),
             trace: None,
             entered: false,
+            is_checked: false,
         }
     }
 }
@@ -60,6 +63,13 @@ impl TableIter {
     /// Adds what this cursor touches to `trace`.
     pub(crate) fn traced(mut self, trace: Arc<RangeTrace>) -> TableIter {
         self.trace = Some(trace);
+        self
+    }
+
+    /// Entries that no other table may hold are an error: for a cursor that copies them.
+    pub(crate) fn checked(mut self) -> TableIter {
+        self.is_checked = true;
+        self.cursor = DataBlockCursor::strict();
         self
     }
 
@@ -79,9 +89,9 @@ impl TableIter {
         if !self.load_block(block)? {
             return Ok(());
         }
-        self.in_block(place)?;
+        self.in_block(true, place)?;
         if !self.cursor.valid() && self.load_block(block + 1)? {
-            self.in_block(|cursor, block| cursor.seek_to_first(block.data()?))?;
+            self.in_block(true, |cursor, block| cursor.seek_to_first(block.data()?))?;
         }
         Ok(())
     }
@@ -111,14 +121,24 @@ impl TableIter {
         Ok(true)
     }
 
-    /// Moves the cursor within the current block.
+    /// Moves the cursor within the current block, which it has just entered or not.
     #[inline]
     fn in_block(
         &mut self,
+        has_entered: bool,
         place: impl FnOnce(&mut DataBlockCursor, &Block) -> Parsed<()>,
     ) -> Result<()> {
         let Some(block) = &self.block else { return Ok(()) };
-        self.table.at(self.span, place(&mut self.cursor, block))
+        self.table.at(self.span, place(&mut self.cursor, block))?;
+        if !self.is_checked || !self.cursor.valid() {
+            return Ok(());
+        }
+        let index =
+            index_of(&self.table, &mut self.cached_index, &mut PointRead::new(Wait::ALWAYS))?;
+        let checked = block.data().and_then(|data| {
+            self.table.check_position(index, self.block_index, data, &self.cursor, has_entered)
+        });
+        self.table.at(self.span, checked.inspect_err(|_| self.cursor.clear()))
     }
 }
 
@@ -159,7 +179,7 @@ impl InternalIterator for TableIter {
     #[inline]
     fn next(&mut self) -> Result<()> {
         debug_assert!(self.valid());
-        self.in_block(|cursor, block| cursor.next(block.data()?))?;
+        self.in_block(false, |cursor, block| cursor.next(block.data()?))?;
         if !self.cursor.valid() {
             self.enter_block(self.block_index + 1, |cursor, block| {
                 cursor.seek_to_first(block.data()?)

@@ -4,13 +4,14 @@
 //!   [`Table::verify`].
 //! - `stored` is the encoding common to all blocks; `data_block`, `filter`, `index`, `properties`
 //!   and `footer` are the parts of a file; `file_reader` reads one part, `block_reader` data blocks
-//!   in sequence.
+//!   in sequence; `checks` is for entries that go from one table into another.
 //!
 //! Threads: a [`Table`] is immutable and shared; each iterator belongs to one thread at a time.
 
 mod block;
 mod block_reader;
 mod builder;
+mod checks;
 mod data_block;
 mod file_reader;
 mod filter;

@@ -5,9 +5,11 @@ use crate::format::{
     FileNum, InternalKey, InternalKeyRef, SeqNum, TRAILER_BYTES, ValueKind, split_expiry,
 };
 use crate::options::Compression;
-use kvant_base::{Error, Result, limits, varint};
+use kvant_base::{limits, varint};
 
 const CREATED_BY_BYTES_MAX: usize = 64;
+/// Longest stored value: the longest user value, and its expiry.
+const STORED_VALUE_BYTES_MAX: u64 = limits::VALUE_BYTES_MAX_LIMIT + 8;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TableProperties {
@@ -85,10 +87,8 @@ impl TableProperties {
         key: InternalKeyRef<'_>,
         value: &[u8],
         distinct: bool,
-    ) -> Result<()> {
-        let kind = key.kind().ok_or_else(|| Error::invalid("internal key has an unknown kind"))?;
-        let (expiry_ms, _) = split_expiry(kind, value)
-            .ok_or_else(|| Error::invalid("expiring value is shorter than its expiry"))?;
+    ) -> Parsed<()> {
+        let (kind, expiry_ms) = check_entry(key, value)?;
         if self.entry_count == 0 {
             self.smallest = key.to_owned();
         }
@@ -149,6 +149,20 @@ impl TableProperties {
             && self.smallest.as_ref() <= self.largest.as_ref();
         if consistent { Ok(()) } else { Err(Malformed("properties contradict each other")) }
     }
+}
+
+/// Kind and expiry of an entry, or why no table can hold it.
+pub(super) fn check_entry(
+    key: InternalKeyRef<'_>,
+    value: &[u8],
+) -> Parsed<(ValueKind, Option<u64>)> {
+    if key.user_key.len() > limits::KEY_BYTES_MAX || value.len() as u64 > STORED_VALUE_BYTES_MAX {
+        return Err(Malformed("key or value is longer than a table can hold"));
+    }
+    let kind = key.kind().ok_or(Malformed("entry has an unknown kind"))?;
+    let (expiry_ms, _) =
+        split_expiry(kind, value).ok_or(Malformed("expiring value is shorter than its expiry"))?;
+    Ok((kind, expiry_ms))
 }
 
 fn take(input: &mut &[u8], version: u32) -> Option<TableProperties> {

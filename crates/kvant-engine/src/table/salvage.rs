@@ -3,12 +3,12 @@
 use super::block_reader::BlockReader;
 use super::data_block::DataBlockCursor;
 use super::reader::Table;
-use crate::format::{InternalKey, InternalKeyRef};
+use crate::format::InternalKeyRef;
 use kvant_base::{Consumer, ErrorKind, Result};
 
 impl Table {
-    /// Calls `visit` with the entries of every readable data block, in order, and returns the
-    /// number of unreadable blocks.
+    /// Calls `visit` with the entries of every undamaged data block, in order, and returns the
+    /// number of damaged blocks.
     ///
     /// # Errors
     /// `Corruption` when the index is damaged; `Io`; errors of `visit`.
@@ -18,30 +18,27 @@ impl Table {
     ) -> Result<u64> {
         let index = self.reader().read_index(&self.footer, self.properties())?;
         let mut lost_count = 0;
-        let mut last: Option<InternalKey> = None;
         for block in 0..index.len() {
+            let span = index.span(block);
             // A new reader per block, with the cache: it reads this block alone. What is beside it
             // may be damaged.
             let mut reader = BlockReader::new(self, true, Consumer::Compaction);
-            let read = match reader.read(self, &index, block) {
+            let read = reader.read(self, &index, block);
+            let read = read.and_then(|read| self.check_block(&index, block, &read).map(|()| read));
+            let read = match read {
                 Err(error) if error.kind() == ErrorKind::Corruption => {
                     lost_count += 1;
                     continue;
                 }
                 read => read?,
             };
-            let data = self.at(index.span(block), read.data())?;
+            let data = self.at(span, read.data())?;
             let mut cursor = DataBlockCursor::default();
-            let mut position = cursor.seek_to_first(data);
-            while position.is_ok() && cursor.valid() {
-                let key = cursor.key();
-                if last.as_ref().is_none_or(|last| last.as_ref() < key) {
-                    visit(key, data.bytes_at(cursor.value()))?;
-                    last = Some(key.to_owned());
-                }
-                position = cursor.next(data);
+            self.at(span, cursor.seek_to_first(data))?;
+            while cursor.valid() {
+                visit(cursor.key(), data.bytes_at(cursor.value()))?;
+                self.at(span, cursor.next(data))?;
             }
-            lost_count += u64::from(position.is_err());
         }
         Ok(lost_count)
     }

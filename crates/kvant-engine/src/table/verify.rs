@@ -9,7 +9,7 @@ use super::properties::TableProperties;
 use super::reader::Table;
 use super::stored::{Malformed, Parsed};
 use crate::format::{InternalKey, InternalKeyRef, key_hash};
-use kvant_base::{Consumer, Error, Result};
+use kvant_base::{Consumer, Result};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct VerifyReport {
@@ -72,6 +72,7 @@ struct Verifier<'a> {
 
 impl Verifier<'_> {
     fn check_block(&mut self, table: &Table, block_index: usize, block: &Block) -> Result<()> {
+        table.check_block(self.index, block_index, block)?;
         let span = self.index.span(block_index);
         let data = table.at(span, block.data())?;
         self.counted.raw_data_bytes += data.raw_bytes() as u64;
@@ -80,29 +81,20 @@ impl Verifier<'_> {
         while cursor.valid() {
             let (key, value) = (cursor.key(), data.bytes_at(cursor.value()));
             let distinct = self.counted.entry_count == 0 || self.last.user_key != key.user_key;
-            table.at(span, self.check_entry(data, block_index, key, cursor.value().start))?;
-            self.counted
-                .count(key, value, distinct)
-                .map_err(|e| Error::corruption(table.path(), span.offset_bytes, e.message()))?;
+            table.at(span, self.check_found(data, key, cursor.value().start))?;
+            table.at(span, self.counted.count(key, value, distinct))?;
             self.last.assign(key);
             table.at(span, cursor.next(data))?;
         }
         Ok(())
     }
 
-    fn check_entry(
+    fn check_found(
         &self,
         data: &DataBlock,
-        block_index: usize,
         key: InternalKeyRef<'_>,
         value_at: usize,
     ) -> Parsed<()> {
-        if self.counted.entry_count > 0 && self.last.as_ref() >= key {
-            return Err(Malformed("entries are out of order"));
-        }
-        if self.index.find(key) != block_index {
-            return Err(Malformed("index names another block than that of the entry"));
-        }
         let hash = key_hash(key.user_key);
         if self.filter.is_some_and(|filter| !filter.may_contain(hash)) {
             return Err(Malformed("filter does not contain a key of the table"));

@@ -92,7 +92,7 @@ impl Written {
         file.set_len(len_bytes).expect("cut");
     }
 
-    fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         let report =
             tools::verify(&self.world().env, Path::new(DIR), &mut |_| ()).expect("verified");
         report.problems.is_empty()

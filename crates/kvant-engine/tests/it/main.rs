@@ -22,3 +22,4 @@ mod repairs;
 mod replay;
 mod restarts;
 mod threads;
+mod wrong_blocks;

@@ -3,6 +3,7 @@
 use super::{DataBlock, Malformed, Parsed, Place};
 use crate::format::InternalKeyRef;
 use kvant_base::varint;
+use std::cmp::Ordering;
 use std::ops::Range;
 
 /// A position in a data block. The owner keeps the block and passes it to each method.
@@ -16,9 +17,16 @@ pub(in crate::table) struct DataBlockCursor {
     value: Range<usize>,
     next: Place,
     valid: bool,
+    /// Whether an entry that is not after the one before it is malformed.
+    is_strict: bool,
 }
 
 impl DataBlockCursor {
+    /// A cursor that relies on neither the order of entries nor the restarts.
+    pub(in crate::table) fn strict() -> DataBlockCursor {
+        DataBlockCursor { is_strict: true, ..DataBlockCursor::default() }
+    }
+
     #[inline]
     pub(in crate::table) fn valid(&self) -> bool {
         self.valid
@@ -35,11 +43,17 @@ impl DataBlockCursor {
         self.value.clone()
     }
 
+    /// Whether no entry of `block` follows.
+    #[inline]
+    pub(in crate::table) fn is_at_last(&self, block: &DataBlock) -> bool {
+        self.next.entry_at >= block.entries_end
+    }
+
     /// Whether `block` has no other entry.
     pub(in crate::table) fn is_alone_in(&self, block: &DataBlock) -> bool {
         let tail = (self.value.start, self.value.end);
         self.valid
-            && self.next.entry_at >= block.entries_end
+            && self.is_at_last(block)
             && tail == (varint::encoded_bytes(self.trailer), block.tails_end)
     }
 
@@ -48,10 +62,17 @@ impl DataBlockCursor {
     }
 
     pub(in crate::table) fn seek_to_first(&mut self, block: &DataBlock) -> Parsed<()> {
-        self.valid = false;
-        self.next = block.restart(0)?;
-        self.user_key.clear();
+        self.start_at(block, 0)?;
         self.next(block)
+    }
+
+    /// Places the cursor before the first entry of interval `restart`.
+    fn start_at(&mut self, block: &DataBlock, restart: usize) -> Parsed<()> {
+        self.valid = false;
+        self.next = block.restart(restart)?;
+        self.user_key.clear();
+        self.trailer = u64::MAX;
+        Ok(())
     }
 
     /// Moves to the first entry at or after `target`; becomes invalid if there is none.
@@ -60,9 +81,8 @@ impl DataBlockCursor {
         block: &DataBlock,
         target: InternalKeyRef<'_>,
     ) -> Parsed<()> {
-        self.valid = false;
-        self.next = block.restart(block.restart_before(target)?)?;
-        self.user_key.clear();
+        let restart = if self.is_strict { 0 } else { block.restart_before(target)? };
+        self.start_at(block, restart)?;
         loop {
             self.next(block)?;
             if !self.valid || self.key() >= target {
@@ -75,16 +95,24 @@ impl DataBlockCursor {
     #[inline]
     pub(in crate::table) fn next(&mut self, block: &DataBlock) -> Parsed<()> {
         self.valid = false;
-        if self.next.entry_at >= block.entries_end {
+        if self.is_at_last(block) {
             return Ok(());
         }
         let head = block.entry_head(self.next.entry_at)?;
         if head.shared > self.user_key.len() {
             return Err(Malformed("entry shares more bytes than the key before it has"));
         }
+        let suffix = &block.bytes[head.suffix_at..head.end];
+        let (trailer, value) = block.tail(self.next.tail_at, head.tail_bytes)?;
+        if self.is_strict {
+            let before = self.user_key[head.shared..].cmp(suffix);
+            if before.then(trailer.cmp(&self.trailer)) != Ordering::Less {
+                return Err(Malformed("entries are out of order"));
+            }
+        }
         self.user_key.truncate(head.shared);
-        self.user_key.extend_from_slice(&block.bytes[head.suffix_at..head.end]);
-        (self.trailer, self.value) = block.tail(self.next.tail_at, head.tail_bytes)?;
+        self.user_key.extend_from_slice(suffix);
+        (self.trailer, self.value) = (trailer, value);
         self.next = Place { entry_at: head.end, tail_at: self.value.end };
         self.valid = true;
         Ok(())

@@ -140,8 +140,23 @@ fn random_bytes_in_a_block_that_passes_its_checksum_never_panic() {
         }));
         outcomes.push(iter.seek(InternalKeyRef::seek(b"key005", SeqNum(50))));
         outcomes.push(table.verify().map(|_| ()));
+        outcomes.push(copy(&table));
+        let mut builder = new_builder(plain());
+        outcomes.push(table.salvage(&mut |key, value| builder.add(key, value, None)).map(|_| ()));
         for error in outcomes.into_iter().filter_map(|outcome| outcome.err()) {
             assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
         }
     }
+}
+
+/// Writes the entries of a table to another one, as a compaction does.
+fn copy(table: &Arc<Table>) -> Result<()> {
+    let mut builder = new_builder(plain());
+    let mut iter = table.iter(false, Consumer::Compaction).checked();
+    iter.seek_to_first()?;
+    while iter.valid() {
+        builder.add(iter.key(), iter.value(), iter.own_block())?;
+        iter.next()?;
+    }
+    Ok(())
 }

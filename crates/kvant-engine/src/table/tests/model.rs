@@ -85,6 +85,9 @@ fn random_tables_agree_with_the_model() {
         );
 
         let mut iter = table.iter(rng.one_in(2), Consumer::Iterators);
+        if rng.one_in(2) {
+            iter = iter.checked();
+        }
         iter.seek_to_first().expect("seek");
         assert_eq!(rest_of(&mut iter).expect("iterate"), entries, "round {round}");
         for _ in 0..300 {
