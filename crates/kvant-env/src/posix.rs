@@ -21,6 +21,7 @@ use rustix::io::{Errno, ReadWriteFlags, preadv2, retry_on_intr};
 use rustix::process::{Flock, FlockType, Resource, Rlimit, getrlimit, setrlimit};
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -70,6 +71,18 @@ pub fn raise_descriptor_limit(wanted: u64) -> u64 {
         // The hard limit is above `fs.nr_open`, or a sandbox refuses the call.
         Err(_refused) => current,
     }
+}
+
+/// How often this thread has slept, for the disk, a lock or anything else, rather than been driven
+/// from its processor.
+pub fn thread_sleep_count() -> u64 {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the call fills the structure, which is valid when zeroed.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    usage.ru_nvcsw as u64
 }
 
 impl PosixFs {

@@ -1,27 +1,32 @@
 //! Google's LevelDB (`kvant-leveldb`), as the server sees it.
 //!
 //! It has no time to live: LevelDB stores keys and values as they are, without room for a moment of
-//! expiry. LevelDB does not say whether a read needs the disk, so with `--dispatch hybrid` every
-//! read goes to a worker.
+//! expiry. LevelDB does not say whether a read needs the disk, so with `--dispatch hybrid` reads go
+//! to workers for a second after one that has waited.
 
+use super::read_pace::ReadPace;
 use super::{
     Capability, Completion, LocalStore, Lookup, ReadTrace, Records, Store, Write, WriteHealth,
 };
 use crate::http::metrics_text::{family, metric};
 use bytes::Bytes;
 use kvant_base::Result;
+use kvant_env::Clock;
 use kvant_leveldb::{Batch, LevelDb, LevelStats, Range};
 use std::path::Path;
+use std::sync::Arc;
 
 /// A [`LevelDb`] behind the HTTP interface.
 pub struct LevelDbStore {
     db: LevelDb,
+    clock: Arc<dyn Clock>,
+    get_pace: ReadPace,
 }
 
 impl LevelDbStore {
     /// Serves `db`.
-    pub fn new(db: LevelDb) -> LevelDbStore {
-        LevelDbStore { db }
+    pub fn new(db: LevelDb, clock: Arc<dyn Clock>) -> LevelDbStore {
+        LevelDbStore { db, clock, get_pace: ReadPace::default() }
     }
 }
 
@@ -109,16 +114,21 @@ impl Store for LevelDbStore {
 impl LocalStore for LevelDbStore {
     /// A value has no length before it is read: its memory is reserved afterwards.
     fn get(&self, key: &[u8], _block_bytes_max: u32, _trace: &mut ReadTrace) -> Result<Lookup> {
-        Ok(Lookup::Known(self.db.get(key)?.map(Bytes::from_owner)))
+        let found = self.get_pace.observe(&*self.clock, || self.db.get(key))?;
+        Ok(Lookup::Known(found.map(Bytes::from_owner)))
     }
 
     fn try_get(
         &self,
-        _key: &[u8],
+        key: &[u8],
         _buffer: Option<&mut Vec<u8>>,
-        _trace: &mut ReadTrace,
+        trace: &mut ReadTrace,
     ) -> Result<Lookup> {
-        Ok(Lookup::NeedsDisk { block_bytes: 0 })
+        if self.get_pace.is_quick(&*self.clock) {
+            self.get(key, u32::MAX, trace)
+        } else {
+            Ok(Lookup::NeedsDisk { block_bytes: 0 })
+        }
     }
 
     fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion) {

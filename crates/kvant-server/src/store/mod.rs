@@ -27,6 +27,8 @@ mod leveldb;
 mod lsm;
 mod lsm_metrics;
 mod memory;
+#[cfg(feature = "leveldb")]
+mod read_pace;
 
 #[cfg(feature = "cassandra")]
 pub use cassandra::CassandraStore;
@@ -267,8 +269,8 @@ pub trait LocalStore: Store {
     /// touches.
     fn get(&self, key: &[u8], block_bytes_max: u32, trace: &mut ReadTrace) -> Result<Lookup>;
 
-    /// As [`LocalStore::get`], without waiting for the disk. Where the engine has to copy the
-    /// value, it may append it to `buffer`: [`Lookup::Appended`].
+    /// As [`LocalStore::get`], without waiting for the disk, as far as the engine knows. Where it
+    /// has to copy the value, it may append it to `buffer`: [`Lookup::Appended`].
     fn try_get(
         &self,
         key: &[u8],

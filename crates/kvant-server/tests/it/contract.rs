@@ -81,8 +81,10 @@ fn leveldb() -> Engine {
         Server::start(config, Env::posix(), memory.clone(), events.clone(), recent).unwrap();
     let options = Options { sync: SyncLevel::Always, memory_bytes: MEMORY_BYTES, compresses: true };
     let resources = Resources { memory, log: events.clone() };
-    let db = LevelDb::open(Env::posix(), &dir.0.join("data"), options, resources).unwrap();
-    server.set_ready(Backend::Local(Arc::new(kvant_server::LevelDbStore::new(db))));
+    let env = Env::posix();
+    let clock = Arc::clone(&env.clock);
+    let db = LevelDb::open(env, &dir.0.join("data"), options, resources).unwrap();
+    server.set_ready(Backend::Local(Arc::new(kvant_server::LevelDbStore::new(db, clock))));
     let capabilities = &[
         Capability::Persistence,
         Capability::Range,

@@ -28,7 +28,7 @@ pub(super) fn open(
     resources: kvant_engine::Resources,
 ) -> Result<Arc<dyn LocalStore>> {
     let (dir, options) = (&settings.data, options(settings));
-    let log = Arc::clone(&resources.log);
+    let (log, clock) = (Arc::clone(&resources.log), Arc::clone(&env.clock));
     let resources = kvant_leveldb::Resources { memory: resources.memory, log: resources.log };
     let db = match LevelDb::open(env.clone(), dir, options.clone(), resources.clone()) {
         Err(error) if error.kind() == ErrorKind::Corruption && settings.recover_anyway => {
@@ -39,5 +39,5 @@ pub(super) fn open(
         }
         opened => opened?,
     };
-    Ok(Arc::new(LevelDbStore::new(db)))
+    Ok(Arc::new(LevelDbStore::new(db, clock)))
 }
