@@ -1,17 +1,18 @@
 //! Returns memory that the allocator keeps to the system.
 //!
-//! What is freed within a heap of the C library stays resident: blocks of the cache, of tables that
-//! a compaction has replaced, or that made room for memtables. The budget counts them no more
-//! (`docs/decisions/0013-chunks-are-prepared-and-reused.md`).
+//! What is freed stays resident: blocks of the cache, of tables that a compaction has replaced, or
+//! that made room for memtables. The budget counts them no more (`docs/decisions/`, 0013 and 0046).
+//! It returns only when it is needed: the process is about to exceed the budget, or nothing has
+//! taken the memory again for a minute.
 //!
-//! A release locks the heaps, one after the other, and threads that allocate wait for it: 14 to
-//! 18 ms for 180 MiB. So it is an event, and comes only when it is needed: the process is about to
-//! exceed the budget, or nothing has taken the memory again for a minute. What a release leaves
-//! uncounted is counted from then on, as [`Consumer::Process`], so that the block cache makes room
-//! for it. Mapped files are resident too: the program's, and the tables of LevelDB.
+//! Free pages of [`posix::Page`] return first, and keep no thread waiting. If that is not enough,
+//! the C library returns what it has, which is an event: it locks its heaps, one after the other,
+//! and threads that allocate wait for it, 14 to 60 ms for some 200 MiB. What that leaves uncounted
+//! is counted from then on, as [`Consumer::Process`], so that the block cache makes room for it.
+//! Mapped files are resident too: the program's, and the tables of LevelDB.
 //!
-//! Threads: a task of its own, which looks once per second. It has the priority of a selector,
-//! because of these locks.
+//! Threads: a task of its own, which looks once per second, and 20 times near the limit. It has
+//! the priority of a selector, because of these locks.
 
 use crate::{Clock, Env, Step, Task, posix};
 use kvant_base::events::{EventKind, Field};
@@ -20,13 +21,21 @@ use kvant_base::log::{Level, Log};
 use kvant_base::{Consumer, Events, MemoryBudget, Reservation};
 use std::sync::Arc;
 
-const INTERVAL_NS: u64 = 1_000_000_000;
-/// Memory is released when one part in this many of the budget is neither counted nor expected, and
-/// the process has less than another such part left: as much as the block cache leaves free.
-const BUDGET_PARTS: u64 = 16;
+/// One part in this many of the budget is what the block cache leaves free.
+const FREE_PARTS: u64 = 16;
+/// The C library releases memory when one part in this many of the budget is neither counted nor
+/// expected, and the process has less left than the cache leaves free. Less than that: more is
+/// freed between two looks.
+const RELEASED_PARTS: u64 = 20;
+/// Free pages are released for half of that: they keep no thread waiting.
+const PAGES_RELEASED_PARTS: u64 = 40;
 /// Or when the uncounted part has been as large for this long. The cache takes the memory of tables
 /// that a compaction has replaced again within seconds.
 const UNUSED_NS: u64 = 60_000_000_000;
+const INTERVAL_NS: u64 = 1_000_000_000;
+/// While the process has less left than twice what the cache leaves free: within a second, a
+/// compaction frees tens of MiB.
+const NEAR_INTERVAL_NS: u64 = 50_000_000;
 
 /// Starts the task, which ends with the process. `memory` is the budget of all that the process
 /// holds.
@@ -71,23 +80,27 @@ impl FreedMemory {
     }
 
     /// Whether to release now, with so much resident memory, of which so much is counted by no
-    /// other consumer.
-    fn is_due(&self, resident_bytes: u64, uncounted_bytes: u64) -> bool {
+    /// other consumer: if at least one part in `parts` of the budget is not expected.
+    fn is_due(&self, resident_bytes: u64, uncounted_bytes: u64, parts: u64) -> bool {
         let mut state = self.state.lock();
         let expected = state
             .expected
             .get_or_insert_with(|| self.memory.reserve(Consumer::Process, uncounted_bytes));
         let expected_bytes = expected.bytes().min(uncounted_bytes);
         expected.resize(expected_bytes);
-        let limit_bytes = self.memory.limit_bytes();
-        let part_bytes = limit_bytes / BUDGET_PARTS;
-        if uncounted_bytes - expected_bytes < part_bytes {
+        if uncounted_bytes - expected_bytes < self.memory.limit_bytes() / parts {
             state.grown_since_ns = None;
             return false;
         }
         let now_ns = self.clock.monotonic_ns();
         let grown_since_ns = *state.grown_since_ns.get_or_insert(now_ns);
-        resident_bytes + part_bytes > limit_bytes || now_ns - grown_since_ns >= UNUSED_NS
+        self.is_near_limit(resident_bytes, 1) || now_ns - grown_since_ns >= UNUSED_NS
+    }
+
+    /// Whether the process has less left than `parts` times what the block cache leaves free.
+    fn is_near_limit(&self, resident_bytes: u64, parts: u64) -> bool {
+        let limit_bytes = self.memory.limit_bytes();
+        resident_bytes + limit_bytes / FREE_PARTS * parts > limit_bytes
     }
 
     fn release(&self, uncounted_bytes: u64) {
@@ -124,13 +137,21 @@ impl Task for FreedMemory {
 
     fn step(&self) -> Step {
         // A system that does not tell is left alone.
-        let Some((resident_bytes, uncounted_bytes)) = uncounted_bytes_of(&self.memory) else {
+        let Some((mut resident_bytes, mut uncounted_bytes)) = uncounted_bytes_of(&self.memory)
+        else {
             return Step::Finished;
         };
-        if self.is_due(resident_bytes, uncounted_bytes) {
-            self.release(uncounted_bytes);
+        if self.is_due(resident_bytes, uncounted_bytes, PAGES_RELEASED_PARTS) {
+            posix::release_free_pages();
+            let left = uncounted_bytes_of(&self.memory);
+            (resident_bytes, uncounted_bytes) = left.unwrap_or((resident_bytes, uncounted_bytes));
+            if self.is_due(resident_bytes, uncounted_bytes, RELEASED_PARTS) {
+                self.release(uncounted_bytes);
+            }
         }
-        Step::IdleUntil(self.clock.monotonic_ns() + INTERVAL_NS)
+        let is_near = self.is_near_limit(resident_bytes, 2);
+        let interval_ns = if is_near { NEAR_INTERVAL_NS } else { INTERVAL_NS };
+        Step::IdleUntil(self.clock.monotonic_ns() + interval_ns)
     }
 }
 

@@ -5,7 +5,8 @@
 //! that empties the shortcut turns the pins that it finds into references; a reader with such a pin
 //! drops a reference instead.
 //!
-//! The word: the address in 48 bits, uses since the cache last asked in 2, pins in 14.
+//! The word: the address in 48 bits, uses since the cache last asked in 2, pins in 14. Beside it is
+//! an address for the processor to fetch ahead.
 //!
 //! Invariants:
 //! 1. A word with an address owns one reference to that block. A word without one is 0.
@@ -15,13 +16,14 @@
 //! Threads: any. The cache sets and empties shortcuts under the lock of the block's shard, so that
 //! a shortcut has a block only while the cache has it. Nothing here depends on that.
 
+use crate::prefetch::prefetch;
 use std::hint::spin_loop;
 use std::marker::PhantomData;
 use std::mem;
 use std::ops::Deref;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// Holds the user-space addresses of common processors; blocks at higher ones have no shortcut.
 const ADDRESS_BITS: u32 = 48;
@@ -33,6 +35,8 @@ const PINS_MAX: u64 = u64::MAX / PIN;
 
 pub(crate) struct Shortcut<V> {
     word: AtomicU64,
+    /// Where a reader of the block begins: fetched while the block's own fields are waited for.
+    begin: AtomicPtr<u8>,
     owns: PhantomData<Arc<V>>,
 }
 
@@ -58,14 +62,24 @@ impl<V> Deref for ShortcutOf<V> {
 
 impl<V> Default for Shortcut<V> {
     fn default() -> Shortcut<V> {
-        Shortcut { word: AtomicU64::new(0), owns: PhantomData }
+        Shortcut {
+            word: AtomicU64::new(0),
+            begin: AtomicPtr::new(ptr::null_mut()),
+            owns: PhantomData,
+        }
     }
 }
 
 impl<V> Shortcut<V> {
+    /// Says where readers of the block begin. Nothing depends on it: the memory may be gone.
+    pub(crate) fn begin_at(&self, address: *const u8) {
+        self.begin.store(address.cast_mut(), Ordering::Relaxed);
+    }
+
     /// The block, if there is one.
     #[inline]
     pub(crate) fn pin(&self) -> Option<Pinned<'_, V>> {
+        prefetch(self.begin.load(Ordering::Relaxed));
         let mut word = self.word.load(Ordering::Relaxed);
         while word & ADDRESS != 0 && word / PIN < PINS_MAX {
             // Acquire: this thread sees the block as it was when the shortcut was set.

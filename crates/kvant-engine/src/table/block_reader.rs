@@ -100,7 +100,7 @@ impl BlockReader {
             && let Some(Block::Data(data)) = Arc::into_inner(block)
             && data.heap_bytes() <= SPARE_BYTES_MAX
         {
-            self.spare = data.into_bytes();
+            self.spare = data.into_bytes().into_vec();
         }
     }
 
@@ -161,7 +161,7 @@ impl BlockReader {
             stored::open_into(stored, span.offset_bytes, |len| spares.take(len))
         } else {
             let memory = std::mem::take(&mut self.spare);
-            stored::open_into(stored, span.offset_bytes, |_len| memory)
+            stored::open_into(stored, span.offset_bytes, |_len| memory.into())
         };
         table.at(span, raw.and_then(DataBlock::new))
     }

@@ -28,6 +28,7 @@ use super::stored::{Malformed, Parsed};
 use crate::format::{InternalKeyRef, common_prefix_bytes};
 use crate::prefetch::prefetch;
 use kvant_base::varint;
+use kvant_env::posix::Buffer;
 use std::cmp::Ordering;
 use std::ops::Range;
 
@@ -47,7 +48,7 @@ const TAIL_LINES: usize = 4;
 const RESTARTS_PREFETCHED_MAX: usize = 16;
 
 pub(crate) struct DataBlock {
-    bytes: Vec<u8>,
+    bytes: Buffer,
     /// Where the tails end and the entries start.
     tails_end: usize,
     /// Where the entries end and the restarts start.
@@ -80,7 +81,7 @@ struct Place {
 
 impl DataBlock {
     /// Decodes a decompressed payload.
-    pub(super) fn new(bytes: Vec<u8>) -> Parsed<DataBlock> {
+    pub(super) fn new(bytes: Buffer) -> Parsed<DataBlock> {
         const SHORT: Malformed = Malformed("data block is shorter than its counts say");
         let (rest, counts) = bytes.split_last_chunk::<COUNTS_BYTES>().ok_or(SHORT)?;
         let [b0, b1, r0, r1, r2, r3, t0, t1, t2, t3] = *counts;
@@ -102,8 +103,13 @@ impl DataBlock {
         self.bytes.capacity()
     }
 
+    /// Where a point read begins.
+    pub(super) fn begin(&self) -> *const u8 {
+        self.bytes.as_ptr().wrapping_add(self.entries_end + self.restart_count * RESTART_BYTES)
+    }
+
     /// The memory of the block.
-    pub(super) fn into_bytes(self) -> Vec<u8> {
+    pub(super) fn into_bytes(self) -> Buffer {
         self.bytes
     }
 

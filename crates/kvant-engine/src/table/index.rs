@@ -19,9 +19,9 @@ use std::cmp::Ordering;
 
 /// Two cache lines of heads.
 const SAMPLE_INTERVAL: usize = 16;
-/// Memory per entry without its key: head, end of key, end of block, trailer, and the shortcut that
-/// the table adds.
-const ENTRY_HEAP_BYTES: u64 = 8 + 4 + 8 + 8 + 8;
+/// Memory per entry without its key: head, end of key, end of block, trailer, and the shortcut of
+/// two words that the table adds.
+const ENTRY_HEAP_BYTES: u64 = 8 + 4 + 8 + 8 + 16;
 const OUT_OF_ORDER: Malformed = Malformed("index keys are out of order");
 
 pub(crate) struct Index {

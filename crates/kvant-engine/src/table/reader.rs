@@ -270,10 +270,10 @@ impl Table {
         span: BlockSpan,
         data: DataBlock,
     ) -> Arc<Block> {
-        let shortcut = self
-            .index
-            .as_ref()
-            .map(|pinned| ShortcutOf { all: Arc::clone(&pinned.shortcuts), index: number });
+        let shortcut = self.index.as_ref().map(|pinned| {
+            pinned.shortcuts[number].begin_at(data.begin());
+            ShortcutOf { all: Arc::clone(&pinned.shortcuts), index: number }
+        });
         self.cache_block(span, Block::Data(data), Admission::Probation, shortcut)
     }
 

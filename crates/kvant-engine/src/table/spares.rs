@@ -1,8 +1,8 @@
 //! Memory of blocks that are no longer needed, for the next ones.
 //!
 //! The allocator maps long buffers one by one, and the system zeroes and maps each page of a new
-//! one: three times the cost of a read from the page cache. A short one is in the heaps of the
-//! allocator, but would be zeroed for each block.
+//! one: three times the cost of a read from the page cache. A short one is in a page of its own, if
+//! it nearly fills that, or in the heaps of the allocator, where it would be zeroed for each block.
 //!
 //! Invariants:
 //! 1. At most [`COUNT_MAX`] long buffers of [`BYTES_MAX`] together are kept, and by each thread one
@@ -12,6 +12,7 @@
 //!    16th if it is short: the cache pays for it.
 
 use kvant_base::lock::NamedMutex;
+use kvant_env::posix::{Buffer, Page};
 use std::cell::{Cell, RefCell};
 
 const LONG_BYTES: usize = 64 << 10;
@@ -28,7 +29,7 @@ const BYTES_MAX: usize = 4 << 20;
 
 thread_local! {
     /// A short block that this thread evicted, for its next one.
-    static BLOCK: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    static BLOCK: Cell<Buffer> = const { Cell::new(Buffer::new()) };
     /// For blocks as they are stored, until they are decompressed.
     static STORED: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
@@ -43,26 +44,28 @@ impl Default for Spares {
 
 impl Spares {
     /// Keeps the memory of a block for another one.
-    pub(super) fn keep(&self, buffer: Vec<u8>) {
+    pub(super) fn keep(&self, buffer: Buffer) {
         if buffer.capacity() < LONG_BYTES {
             BLOCK.set(buffer);
         } else {
-            self.keep_long(buffer);
+            self.keep_long(buffer.into_vec());
         }
     }
 
     /// Memory for a block of `len` bytes, with any contents and length: a kept buffer that fits, or
     /// a new one.
-    pub(super) fn take(&self, len: usize) -> Vec<u8> {
+    pub(super) fn take(&self, len: usize) -> Buffer {
         if len >= LONG_BYTES {
-            return self.take_long(len);
+            return self.take_long(len).into();
         }
         let kept = BLOCK.take();
-        if fits(&kept, len) {
+        if fits(kept.capacity(), len) {
             return kept;
         }
         drop(kept);
-        Vec::with_capacity(len.next_multiple_of(SHORT_STEP_BYTES))
+        let page = if fits(Page::BYTES, len) { Page::new() } else { None };
+        let heap = || Vec::with_capacity(len.next_multiple_of(SHORT_STEP_BYTES)).into();
+        page.map_or_else(heap, Buffer::from)
     }
 
     /// Keeps what [`Spares::take_for_stored`] gave, after use.
@@ -104,7 +107,7 @@ impl Spares {
 
     fn take_long(&self, len: usize) -> Vec<u8> {
         let mut kept = self.0.lock();
-        let position = kept.iter().position(|buffer| fits(buffer, len));
+        let position = kept.iter().position(|buffer| fits(buffer.capacity(), len));
         position.map_or_else(
             || vec![0; len.next_multiple_of(LONG_STEP_BYTES)],
             |index| kept.swap_remove(index),
@@ -112,10 +115,10 @@ impl Spares {
     }
 }
 
-/// Whether `buffer` may become a block of `len` bytes.
-pub(super) fn fits(buffer: &Vec<u8>, len: usize) -> bool {
+/// Whether a buffer of `capacity` may become a block of `len` bytes.
+pub(super) fn fits(capacity: usize, len: usize) -> bool {
     let unused_bytes_max = if len < LONG_BYTES { len / 16 } else { len / 4 };
-    (len..=len + unused_bytes_max).contains(&buffer.capacity())
+    (len..=len + unused_bytes_max).contains(&capacity)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::spares::{self, Spares};
 use crate::options::Compression;
 use kvant_base::checksum::crc32c_masked;
 use kvant_base::{Result, limits, varint};
+use kvant_env::posix::Buffer;
 use lz4::block as lz4;
 use std::cell::RefCell;
 use zstd::bulk::{Compressor, Decompressor};
@@ -175,13 +176,13 @@ pub(super) fn open_owned(
     mut stored: Vec<u8>,
     offset_bytes: u64,
     spares: &Spares,
-) -> Parsed<Vec<u8>> {
+) -> Parsed<Buffer> {
     let (payload, compression) = check(&stored, offset_bytes)?;
     let len = payload.len();
     let raw = match compression {
-        Compression::None if spares::fits(&stored, len) => {
+        Compression::None if spares::fits(stored.capacity(), len) => {
             stored.truncate(len);
-            return Ok(stored);
+            return Ok(stored.into());
         }
         Compression::None => copy_into(payload, spares.take(len)),
         _ => decompress(payload, compression, |len| spares.take(len))?,
@@ -194,17 +195,17 @@ pub(super) fn open_owned(
 pub(super) fn open_into(
     stored: &[u8],
     offset_bytes: u64,
-    memory: impl FnOnce(usize) -> Vec<u8>,
-) -> Parsed<Vec<u8>> {
+    memory: impl FnOnce(usize) -> Buffer,
+) -> Parsed<Buffer> {
     match check(stored, offset_bytes)? {
         (payload, Compression::None) => Ok(copy_into(payload, memory(payload.len()))),
         (payload, compression) => decompress(payload, compression, memory),
     }
 }
 
-fn copy_into(payload: &[u8], mut buffer: Vec<u8>) -> Vec<u8> {
-    buffer.clear();
-    buffer.extend_from_slice(payload);
+fn copy_into(payload: &[u8], mut buffer: Buffer) -> Buffer {
+    buffer.set_len(payload.len());
+    buffer.copy_from_slice(payload);
     buffer
 }
 
@@ -251,8 +252,8 @@ pub(super) fn is_valid_and_longer(stored: &[u8], offset_bytes: u64, raw_bytes_ma
 fn decompress(
     payload: &[u8],
     compression: Compression,
-    memory: impl FnOnce(usize) -> Vec<u8>,
-) -> Parsed<Vec<u8>> {
+    memory: impl FnOnce(usize) -> Buffer,
+) -> Parsed<Buffer> {
     let mut input = payload;
     let raw_bytes =
         varint::take_u64(&mut input).ok_or(Malformed("decompressed length is cut short"))?;
@@ -270,7 +271,7 @@ fn decompress(
         return Err(Malformed("decompressed length is impossible"));
     }
     let mut raw = memory(raw_bytes as usize);
-    set_len(&mut raw, raw_bytes as usize);
+    raw.set_len(raw_bytes as usize);
     let written = match compression {
         Compression::Zstd => zstd_decompress(input, &mut raw),
         Compression::None | Compression::Lz4 => {

@@ -12,6 +12,10 @@ fn task(limit_bytes: u64) -> (FreedMemory, Arc<MockClock>) {
     (task, clock)
 }
 
+fn is_due(task: &FreedMemory, resident_bytes: u64, uncounted_bytes: u64) -> bool {
+    task.is_due(resident_bytes, uncounted_bytes, RELEASED_PARTS)
+}
+
 fn resident_bytes() -> u64 {
     posix::resident_bytes().expect("Linux tells")
 }
@@ -45,27 +49,37 @@ fn memory_that_may_be_used_again_is_released_after_a_minute_without_use() {
     const MIB: u64 = 1 << 20;
     let (task, clock) = task(1024 * MIB);
     // Resident, and of it uncounted.
-    assert!(!task.is_due(100 * MIB, 10 * MIB));
+    assert!(!is_due(&task, 100 * MIB, 10 * MIB));
     for _ in 0..3 {
-        assert!(!task.is_due(400 * MIB, 300 * MIB), "the cache may take it again");
+        assert!(!is_due(&task, 400 * MIB, 300 * MIB), "the cache may take it again");
         clock.advance(Duration::from_secs(59));
-        assert!(!task.is_due(400 * MIB, 300 * MIB));
+        assert!(!is_due(&task, 400 * MIB, 300 * MIB));
         clock.advance(Duration::from_secs(59));
-        assert!(!task.is_due(400 * MIB, 20 * MIB), "the cache has taken it");
+        assert!(!is_due(&task, 400 * MIB, 20 * MIB), "the cache has taken it");
     }
-    assert!(!task.is_due(400 * MIB, 300 * MIB));
+    assert!(!is_due(&task, 400 * MIB, 300 * MIB));
     clock.advance(Duration::from_secs(60));
-    assert!(task.is_due(400 * MIB, 300 * MIB), "nothing has taken it");
+    assert!(is_due(&task, 400 * MIB, 300 * MIB), "nothing has taken it");
 }
 
 #[test]
 fn memory_is_released_when_little_is_left_of_the_budget() {
     const MIB: u64 = 1 << 20;
     let (task, _) = task(1024 * MIB);
-    assert!(!task.is_due(1000 * MIB, 10 * MIB));
-    assert!(!task.is_due(1000 * MIB, 70 * MIB), "it would release little");
-    assert!(!task.is_due(960 * MIB, 80 * MIB));
-    assert!(task.is_due(961 * MIB, 80 * MIB));
+    assert!(!is_due(&task, 1000 * MIB, 10 * MIB));
+    assert!(!is_due(&task, 1000 * MIB, 60 * MIB), "it would release little");
+    assert!(!is_due(&task, 960 * MIB, 70 * MIB));
+    assert!(is_due(&task, 961 * MIB, 70 * MIB));
+}
+
+#[test]
+fn the_task_looks_more_often_near_the_limit() {
+    let next_ns = |limit_bytes| match task(limit_bytes).0.step() {
+        Step::IdleUntil(at_ns) => at_ns,
+        _ => panic!("the task waits after a step"),
+    };
+    assert_eq!(next_ns(resident_bytes() * 2), INTERVAL_NS);
+    assert_eq!(next_ns(resident_bytes() / 2), NEAR_INTERVAL_NS);
 }
 
 #[test]
@@ -73,10 +87,10 @@ fn what_a_release_leaves_is_counted() {
     const MIB: u64 = 1 << 20;
     let (task, _) = task(1024 * MIB);
     let counted_bytes = || task.memory.used_bytes(Consumer::Process);
-    assert!(!task.is_due(500 * MIB, 40 * MIB));
+    assert!(!is_due(&task, 500 * MIB, 40 * MIB));
     assert_eq!(counted_bytes(), 40 * MIB);
-    assert!(!task.is_due(500 * MIB, 30 * MIB));
-    assert!(!task.is_due(500 * MIB, 60 * MIB));
+    assert!(!is_due(&task, 500 * MIB, 30 * MIB));
+    assert!(!is_due(&task, 500 * MIB, 60 * MIB));
     assert_eq!(counted_bytes(), 30 * MIB, "the least");
     task.release(60 * MIB);
     assert_ne!(counted_bytes(), 30 * MIB, "what this process really holds");

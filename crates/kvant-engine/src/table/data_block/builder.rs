@@ -7,8 +7,8 @@ use super::{
 use crate::format::{InternalKeyRef, common_prefix_bytes};
 use kvant_base::varint;
 
-/// Keys per bucket: trades the size of the hash index for collisions.
-const BUCKET_LOAD: f64 = 0.75;
+/// Buckets for so many keys: trades the size of the hash index for collisions.
+const BUCKETS_PER_KEYS: (usize, usize) = (4, 3);
 /// Shortest value for which the buffer grows by exactly what is needed instead of doubling.
 const EXACT_VALUE_BYTES: usize = 1 << 20;
 
@@ -68,9 +68,20 @@ impl DataBlockBuilder {
         self.entry_count == 0
     }
 
-    /// Length of the payload if the block were finished now, without the hash index.
+    /// Length of the payload if the block were finished now, at most: the hash index may be left
+    /// out.
     pub(in crate::table) fn payload_bytes(&self) -> usize {
-        self.payload.len() + self.entries.len() + self.restarts.len() * RESTART_BYTES + COUNTS_BYTES
+        let restarts_bytes = self.restarts.len() * RESTART_BYTES;
+        let (payload_bytes, entries_bytes) = (self.payload.len(), self.entries.len());
+        payload_bytes + entries_bytes + restarts_bytes + self.bucket_count() + COUNTS_BYTES
+    }
+
+    /// Buckets of the hash index, of a byte each.
+    fn bucket_count(&self) -> usize {
+        let (buckets, keys) = BUCKETS_PER_KEYS;
+        let bucket_count = (self.hashed_keys.len() * buckets / keys) | 1;
+        let is_useful = (2..=HASHED_RESTARTS_MAX).contains(&self.restarts.len());
+        if is_useful && bucket_count <= usize::from(u16::MAX) { bucket_count } else { 0 }
     }
 
     /// Upper bound of the bytes that an entry adds to the payload.
@@ -97,10 +108,8 @@ impl DataBlockBuilder {
 
     fn fill_buckets(&mut self) {
         self.buckets.clear();
-        let bucket_count = (self.hashed_keys.len() as f64 / BUCKET_LOAD) as usize | 1;
-        if !(2..=HASHED_RESTARTS_MAX).contains(&self.restarts.len())
-            || bucket_count > usize::from(u16::MAX)
-        {
+        let bucket_count = self.bucket_count();
+        if bucket_count == 0 {
             return;
         }
         self.buckets.resize(bucket_count, BUCKET_EMPTY);

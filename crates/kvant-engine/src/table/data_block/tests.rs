@@ -12,7 +12,7 @@ fn build(keys: &[(Vec<u8>, u64)]) -> DataBlock {
         builder.add(internal, &place.to_le_bytes(), previous, key_hash(key));
         previous = key;
     }
-    DataBlock::new(builder.finish().to_vec()).expect("undamaged")
+    DataBlock::new(builder.finish().to_vec().into()).expect("undamaged")
 }
 
 fn get(block: &DataBlock, key: &[u8], seq: u64) -> Option<usize> {

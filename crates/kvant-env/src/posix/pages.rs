@@ -1,0 +1,206 @@
+//! Memory by the page, for buffers that nearly fill one: blocks of a cache.
+//!
+//! What a cache frees in the heaps of the C library lies scattered between what it keeps, and
+//! returns to the system only by a call that locks the heaps for tens of milliseconds. Each page
+//! returns by itself.
+//!
+//! Invariants:
+//! 1. A page belongs to one [`Page`], or is in `free` or `released`. Those in `free` are resident;
+//!    those in `released` are not, and zero.
+//! 2. Chunks are never unmapped: what is not used of them is address space only.
+//!
+//! Threads: any. The lock is held for a few instructions, or while a chunk is mapped.
+
+use super::memory::{Mapping, page_bytes};
+use kvant_base::lock::NamedMutex;
+use std::mem::{self, ManuallyDrop};
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::slice;
+
+const PAGE_BYTES: usize = 4096;
+/// Less than a huge page, which could only be released as a whole.
+const CHUNK_BYTES: usize = 1 << 20;
+
+static HEAP: NamedMutex<Heap> = NamedMutex::new("page_heap", Heap::new());
+
+struct Heap {
+    free: Vec<NonNull<u8>>,
+    released: Vec<NonNull<u8>>,
+    chunks: Vec<Mapping>,
+}
+
+// SAFETY: the pages belong to the heap, and are reached through it alone.
+unsafe impl Send for Heap {}
+
+impl Heap {
+    const fn new() -> Heap {
+        Heap { free: Vec::new(), released: Vec::new(), chunks: Vec::new() }
+    }
+
+    fn take(&mut self) -> Option<NonNull<u8>> {
+        if let Some(page) = self.free.pop().or_else(|| self.released.pop()) {
+            return Some(page);
+        }
+        if page_bytes() != PAGE_BYTES {
+            return None;
+        }
+        let chunk = Mapping::new(CHUNK_BYTES).ok()?;
+        // SAFETY: offsets within the mapping.
+        let page_at = |offset| unsafe { chunk.start().add(offset) };
+        self.released.extend((0..CHUNK_BYTES).step_by(PAGE_BYTES).map(page_at));
+        self.chunks.push(chunk);
+        self.released.pop()
+    }
+}
+
+/// Gives the memory of free pages to the system.
+pub fn release_free_pages() {
+    let mut pages = mem::take(&mut HEAP.lock().free);
+    pages.sort_unstable();
+    for run in pages.chunk_by(|&page, &next| page.addr().get() + PAGE_BYTES == next.addr().get()) {
+        // SAFETY: neighbouring pages, which nothing uses. After a failure they stay resident.
+        unsafe {
+            libc::madvise(run[0].as_ptr().cast(), run.len() * PAGE_BYTES, libc::MADV_DONTNEED);
+        }
+    }
+    HEAP.lock().released.append(&mut pages);
+}
+
+/// A page of memory.
+pub struct Page(NonNull<u8>);
+
+// SAFETY: the page belongs to this value alone.
+unsafe impl Send for Page {}
+// SAFETY: as above; a shared reference gives no access.
+unsafe impl Sync for Page {}
+
+impl Page {
+    /// The length.
+    pub const BYTES: usize = PAGE_BYTES;
+
+    /// A page with any contents. `None` where the system's pages have another length, or it has no
+    /// memory.
+    pub fn new() -> Option<Page> {
+        HEAP.lock().take().map(Page)
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        HEAP.lock().free.push(self.0);
+    }
+}
+
+/// Bytes in a page of their own, or in the heap of the C library: less than 4 GiB. As long as a
+/// vector, and with room in its representation for the tag of an enumeration that has it.
+pub struct Buffer {
+    /// The page, or the memory of a vector.
+    start: NonNull<u8>,
+    len: u32,
+    capacity: u32,
+    place: Place,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Page,
+    Heap,
+}
+
+// SAFETY: the memory belongs to the buffer, and is reached through it alone.
+unsafe impl Send for Buffer {}
+// SAFETY: as above.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    /// An empty buffer without memory.
+    pub const fn new() -> Buffer {
+        Buffer { start: NonNull::dangling(), len: 0, capacity: 0, place: Place::Heap }
+    }
+
+    /// Bytes of its memory.
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        self.capacity as usize
+    }
+
+    /// Gives the buffer a length, and any contents. What it holds is not zeroed anew.
+    pub fn set_len(&mut self, len: usize) {
+        if len > self.capacity() {
+            *self = Buffer::from(vec![0; len]);
+        } else if self.place == Place::Page {
+            self.len = len as u32;
+        } else {
+            let mut bytes = mem::take(self).into_vec();
+            bytes.resize(len, 0);
+            *self = Buffer::from(bytes);
+        }
+    }
+
+    /// The memory, if it is in the heap; else none.
+    pub fn into_vec(self) -> Vec<u8> {
+        if self.place == Place::Page {
+            return Vec::new();
+        }
+        let this = ManuallyDrop::new(self);
+        // SAFETY: the parts of a vector, which nothing else has.
+        unsafe { Vec::from_raw_parts(this.start.as_ptr(), this.len as usize, this.capacity()) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if self.place == Place::Page {
+            let _page = Page(self.start);
+        } else {
+            let _bytes = mem::take(self).into_vec();
+        }
+    }
+}
+
+impl Default for Buffer {
+    fn default() -> Buffer {
+        Buffer::new()
+    }
+}
+
+impl From<Page> for Buffer {
+    /// An empty buffer.
+    fn from(page: Page) -> Buffer {
+        let start = ManuallyDrop::new(page).0;
+        Buffer { start, len: 0, capacity: Page::BYTES as u32, place: Place::Page }
+    }
+}
+
+impl From<Vec<u8>> for Buffer {
+    fn from(bytes: Vec<u8>) -> Buffer {
+        const LONG: &str = "a buffer has less than 4 GiB";
+        let mut bytes = ManuallyDrop::new(bytes);
+        let start = NonNull::new(bytes.as_mut_ptr()).expect("vectors have a pointer");
+        let capacity = u32::try_from(bytes.capacity()).expect(LONG);
+        Buffer { start, len: bytes.len() as u32, capacity, place: Place::Heap }
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the first `len` bytes of the memory, which are initialized: pages come zeroed
+        // from the system. They do not move while the buffer has them.
+        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len as usize) }
+    }
+}
+
+impl DerefMut for Buffer {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above.
+        unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.len as usize) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

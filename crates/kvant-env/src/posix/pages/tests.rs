@@ -1,0 +1,72 @@
+use super::*;
+use std::thread;
+
+#[test]
+fn pages_are_apart_on_all_threads() {
+    let take = || {
+        let buffer = |fill: u8| {
+            let mut buffer = Buffer::from(Page::new().expect("a page"));
+            buffer.set_len(Page::BYTES);
+            buffer.fill(fill);
+            buffer
+        };
+        for _ in 0..50 {
+            let mut buffers: Vec<Buffer> = (0..=255).map(buffer).collect();
+            buffers.rotate_left(128);
+            drop(buffers.split_off(200));
+            for (fill, buffer) in (128..=255).zip(&buffers[..128]) {
+                assert!(buffer.iter().all(|&byte| byte == fill), "{fill}");
+            }
+        }
+    };
+    thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(take))));
+}
+
+fn is_resident(page: *const u8) -> bool {
+    let mut residency = 0;
+    // SAFETY: a page of a chunk, which is never unmapped.
+    let outcome = unsafe { libc::mincore(page.cast_mut().cast(), Page::BYTES, &mut residency) };
+    assert_eq!(outcome, 0);
+    residency & 1 == 1
+}
+
+#[test]
+fn free_pages_return_to_the_system_although_others_are_between_them() {
+    const COUNT: usize = 8 << 10;
+    let page = |_| {
+        let mut buffer = Buffer::from(Page::new().expect("a page"));
+        buffer.set_len(Page::BYTES);
+        buffer.fill(7);
+        buffer
+    };
+    let (mut kept, mut freed) = (Vec::new(), Vec::new());
+    for (number, buffer) in (0..COUNT).map(page).collect::<Vec<_>>().into_iter().enumerate() {
+        if number % 2 == 0 { kept.push(buffer) } else { freed.push(buffer.as_ptr()) }
+    }
+    release_free_pages();
+    // Other tests take some of them meanwhile.
+    let left_count = freed.iter().filter(|&&page| is_resident(page)).count();
+    assert!(left_count < freed.len() / 2, "{left_count}");
+    assert!(kept.iter().all(|buffer| buffer.iter().all(|&byte| byte == 7)));
+}
+
+#[test]
+fn a_buffer_keeps_its_memory_while_a_length_fits() {
+    let page = || Buffer::from(Page::new().expect("a page"));
+    let heap = || Buffer::from(Vec::with_capacity(Page::BYTES));
+    for (mut buffer, is_heap) in [(page(), false), (heap(), true)] {
+        assert!(buffer.is_empty());
+        buffer.set_len(10);
+        buffer.fill(7);
+        let start = buffer.as_ptr();
+        buffer.set_len(Page::BYTES);
+        assert_eq!((buffer.as_ptr(), buffer.len(), buffer[9]), (start, Page::BYTES, 7));
+        assert_eq!(buffer.capacity(), Page::BYTES);
+        buffer.set_len(Page::BYTES + 1);
+        assert!(buffer.iter().all(|&byte| byte == 0));
+        assert!(buffer.capacity() > Page::BYTES);
+        let mut buffer = if is_heap { heap() } else { page() };
+        buffer.set_len(10);
+        assert_eq!(buffer.into_vec().capacity() > 0, is_heap);
+    }
+}
