@@ -75,16 +75,24 @@ pub fn raise_descriptor_limit(wanted: u64) -> u64 {
     }
 }
 
-/// How often this thread has slept, for the disk, a lock or anything else, rather than been driven
-/// from its processor.
-pub fn thread_sleep_count() -> u64 {
+/// How often a thread has given its processor up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ThreadSwitches {
+    /// To sleep: for the disk, a lock or anything else.
+    pub sleep_count: u64,
+    /// To another thread, while it had work to do.
+    pub preempted_count: u64,
+}
+
+/// The switches of this thread.
+pub fn thread_switches() -> ThreadSwitches {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the call fills the structure, which is valid when zeroed.
     let usage = unsafe {
         libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
         usage.assume_init()
     };
-    usage.ru_nvcsw as u64
+    ThreadSwitches { sleep_count: usage.ru_nvcsw as u64, preempted_count: usage.ru_nivcsw as u64 }
 }
 
 impl PosixFs {

@@ -2,7 +2,7 @@
 //!
 //! It has no time to live: LevelDB stores keys and values as they are, without room for a moment of
 //! expiry. LevelDB does not say whether a read needs the disk, so with `--dispatch hybrid` reads go
-//! to workers for a second after one that has waited.
+//! to workers for a second after one that took long.
 
 use super::read_pace::ReadPace;
 use super::{

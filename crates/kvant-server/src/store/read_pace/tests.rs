@@ -21,10 +21,13 @@ fn after_a_read_that_waited_others_belong_elsewhere_for_a_second() {
 }
 
 #[test]
-fn a_read_that_was_driven_from_its_processor_has_not_waited() {
-    let (pace, clock) = (ReadPace::default(), MockClock::new(5));
-    pace.observe(&clock, || clock.advance(Duration::from_millis(4)));
-    assert!(pace.is_quick(&clock));
+fn a_read_does_not_count_if_another_thread_had_the_processor() {
+    let switches = |sleep_count, preempted_count| ThreadSwitches { sleep_count, preempted_count };
+    let before = switches(3, 5);
+    assert!(is_own_time(before, before), "it had much to do");
+    assert!(is_own_time(before, switches(4, 5)), "it waited");
+    assert!(is_own_time(before, switches(4, 6)), "it waited, and then for the processor");
+    assert!(!is_own_time(before, switches(3, 6)));
 }
 
 #[test]
