@@ -66,6 +66,8 @@ struct State {
     expected: Option<Reservation>,
     /// Since when there is more, by what is worth a release.
     grown_since_ns: Option<u64>,
+    /// When the C library released memory the last time.
+    released_ns: Option<u64>,
 }
 
 impl FreedMemory {
@@ -103,6 +105,12 @@ impl FreedMemory {
         resident_bytes + limit_bytes / FREE_PARTS * parts > limit_bytes
     }
 
+    /// At most one release per interval keeps threads waiting.
+    fn may_release(&self) -> bool {
+        let released_ns = self.state.lock().released_ns;
+        released_ns.is_none_or(|at_ns| self.clock.monotonic_ns() - at_ns >= INTERVAL_NS)
+    }
+
     fn release(&self, uncounted_bytes: u64) {
         let start_ns = self.clock.monotonic_ns();
         posix::release_freed_memory();
@@ -110,6 +118,7 @@ impl FreedMemory {
         let left_bytes = uncounted_bytes_of(&self.memory).map_or(uncounted_bytes, |(_, left)| left);
         let mut state = self.state.lock();
         state.grown_since_ns = None;
+        state.released_ns = Some(end_ns);
         if let Some(expected) = &mut state.expected {
             expected.resize(left_bytes);
         }
@@ -145,7 +154,7 @@ impl Task for FreedMemory {
             posix::release_free_pages();
             let left = uncounted_bytes_of(&self.memory);
             (resident_bytes, uncounted_bytes) = left.unwrap_or((resident_bytes, uncounted_bytes));
-            if self.is_due(resident_bytes, uncounted_bytes, RELEASED_PARTS) {
+            if self.is_due(resident_bytes, uncounted_bytes, RELEASED_PARTS) && self.may_release() {
                 self.release(uncounted_bytes);
             }
         }

@@ -95,3 +95,14 @@ fn what_a_release_leaves_is_counted() {
     task.release(60 * MIB);
     assert_ne!(counted_bytes(), 30 * MIB, "what this process really holds");
 }
+
+#[test]
+fn the_c_library_releases_memory_at_most_once_per_second() {
+    let (task, clock) = task(BYTES);
+    assert!(task.may_release());
+    task.release(0);
+    clock.advance(Duration::from_millis(999));
+    assert!(!task.may_release());
+    clock.advance(Duration::from_millis(1));
+    assert!(task.may_release());
+}
