@@ -150,13 +150,16 @@ impl Task for FreedMemory {
         else {
             return Step::Finished;
         };
-        if self.is_due(resident_bytes, uncounted_bytes, PAGES_RELEASED_PARTS) {
+        // Fewer free pages than that are taken again before they have returned.
+        if self.is_due(resident_bytes, uncounted_bytes, PAGES_RELEASED_PARTS)
+            && posix::free_page_bytes() >= self.memory.limit_bytes() / PAGES_RELEASED_PARTS
+        {
             posix::release_free_pages();
             let left = uncounted_bytes_of(&self.memory);
             (resident_bytes, uncounted_bytes) = left.unwrap_or((resident_bytes, uncounted_bytes));
-            if self.is_due(resident_bytes, uncounted_bytes, RELEASED_PARTS) && self.may_release() {
-                self.release(uncounted_bytes);
-            }
+        }
+        if self.is_due(resident_bytes, uncounted_bytes, RELEASED_PARTS) && self.may_release() {
+            self.release(uncounted_bytes);
         }
         let is_near = self.is_near_limit(resident_bytes, 2);
         let interval_ns = if is_near { NEAR_INTERVAL_NS } else { INTERVAL_NS };

@@ -36,7 +36,7 @@ mod pages;
 mod slice;
 
 pub use memory::{Mapping, keep_little_freed_memory, release_freed_memory, resident_bytes};
-pub use pages::{Buffer, Page, release_free_pages};
+pub use pages::{Buffer, Page, free_page_bytes, release_free_pages};
 pub use slice::{TIME_SLICE_MIN, set_time_slice};
 
 /// Parts that one system call takes (`IOV_MAX`).

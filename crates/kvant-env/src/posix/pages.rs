@@ -54,6 +54,11 @@ impl Heap {
     }
 }
 
+/// Memory of free pages, which is resident.
+pub fn free_page_bytes() -> u64 {
+    (HEAP.lock().free.len() * PAGE_BYTES) as u64
+}
+
 /// Gives the memory of free pages to the system.
 pub fn release_free_pages() {
     let mut pages = mem::take(&mut HEAP.lock().free);
