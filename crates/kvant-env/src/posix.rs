@@ -87,7 +87,8 @@ pub struct ThreadSwitches {
 /// The switches of this thread.
 pub fn thread_switches() -> ThreadSwitches {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the call fills the structure, which is valid when zeroed.
+    // SAFETY: the call fills the structure, which is valid when zeroed. It fails only for other
+    // arguments than these.
     let usage = unsafe {
         libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
         usage.assume_init()

@@ -5,8 +5,8 @@
 //! returns by itself.
 //!
 //! Invariants:
-//! 1. A page belongs to one [`Page`], or is in `free` or `released`. Those in `free` are resident;
-//!    those in `released` are not, and zero.
+//! 1. A page belongs to one [`Page`], or is in `free` or `released`. Those in `free` were used, and
+//!    may be resident; those in `released` were given to the system, or never used.
 //! 2. Chunks are never unmapped: what is not used of them is address space only.
 //!
 //! Threads: any. The lock is held for a few instructions, or while a chunk is mapped.
