@@ -21,8 +21,11 @@ mod clock;
 mod deterministic;
 mod faulty;
 mod rng;
+#[expect(unsafe_code, reason = "descriptors of other components have no safe interface")]
+mod sockets;
 
 pub use clock::MockClock;
 pub use deterministic::DeterministicSpawner;
 pub use faulty::{CrashMoment, CrashStyle, FaultOp, FaultyFs};
 pub use rng::entropy_seed;
+pub use sockets::unread_bytes;
