@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// An internal key and its stored value.
 pub(super) type Entry = (InternalKey, Vec<u8>);
 
-/// An iterator over sorted entries.
+/// An iterator over entries.
 pub(super) struct VecIter {
     entries: Arc<Vec<Entry>>,
     /// The cursor; `entries.len()` if not valid.
@@ -27,7 +27,7 @@ impl VecIter {
         VecIter::over(Arc::new(entries))
     }
 
-    /// `entries` must be sorted.
+    /// `entries` as they are.
     pub(super) fn over(entries: Arc<Vec<Entry>>) -> VecIter {
         let index = entries.len();
         VecIter { entries, index, fail_at: None, step_count: 0 }

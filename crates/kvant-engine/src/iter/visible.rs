@@ -3,7 +3,9 @@
 //!
 //! Invariants:
 //! 1. Between calls, `state` tells where the cursor is.
-//! 2. While the cursor moves, `skipped_key` is the user key whose versions it skips.
+//! 2. While the cursor moves, `skipped_key` is the user key whose versions it skips, or empty.
+//! 3. Keys ascend: an entry whose key is before `skipped_key` is damage that no checksum shows. A
+//!    key is sought at most once, so that entries in any order come to an end.
 //!
 //! Records are returned without an allocation: the buffer of `skipped_key` is reused.
 
@@ -116,10 +118,14 @@ impl<I: InternalIterator> VisibleIter<I> {
 
     /// Moves to the next visible entry and returns its expiry, if it has one.
     fn advance(&mut self) -> Result<Option<Option<u64>>> {
+        // Whether further versions of `skipped_key` are shadowed.
         let mut shadowing = match &self.state {
             State::Ended => return Ok(None),
             State::Failed(error) => return Err(error.clone()),
-            State::Fresh => false,
+            State::Fresh => {
+                self.skipped_key.clear();
+                false
+            }
             State::Returned => {
                 self.skip_current_key();
                 self.inner.next()?;
@@ -129,16 +135,22 @@ impl<I: InternalIterator> VisibleIter<I> {
         let mut step_count = 0;
         while self.inner.valid() {
             let key = self.inner.key();
-            if shadowing && key.user_key == self.skipped_key {
-                self.skipped_count += 1;
-                step_count += 1;
-                if step_count < STEPS_BEFORE_SEEK {
-                    self.inner.next()?;
-                } else {
-                    step_count = 0;
-                    self.inner.seek(InternalKeyRef { user_key: &self.skipped_key, trailer: 0 })?;
+            // No key is before the empty one.
+            if key.user_key <= self.skipped_key.as_slice() {
+                if key.user_key < self.skipped_key.as_slice() {
+                    return Err(out_of_order());
                 }
-                continue;
+                if shadowing {
+                    self.skipped_count += 1;
+                    step_count += 1;
+                    if step_count == STEPS_BEFORE_SEEK {
+                        let target = InternalKeyRef { user_key: &self.skipped_key, trailer: 0 };
+                        self.inner.seek(target)?;
+                    } else {
+                        self.inner.next()?;
+                    }
+                    continue;
+                }
             }
             if self.end.as_deref().is_some_and(|end| key.user_key >= end) {
                 return Ok(None);
@@ -160,11 +172,10 @@ impl<I: InternalIterator> VisibleIter<I> {
                 }
             }
             self.skipped_count += 1;
-            if step_count < STEPS_BEFORE_SEEK {
-                self.inner.next()?;
-            } else {
-                step_count = 0;
+            if step_count == STEPS_BEFORE_SEEK {
                 self.inner.seek(InternalKeyRef::seek(&self.skipped_key, self.visible_at))?;
+            } else {
+                self.inner.next()?;
             }
         }
         Ok(None)
@@ -193,6 +204,12 @@ impl<I: InternalIterator> VisibleIter<I> {
             Visibility::Visible { expires_at_ms }
         })
     }
+}
+
+#[cold]
+fn out_of_order() -> Error {
+    let message = "the keys of a range do not ascend; a verification finds the table";
+    Error::new(ErrorKind::Corruption, message.to_string())
 }
 
 pub(super) fn kind_of(key: InternalKeyRef<'_>) -> Result<ValueKind> {

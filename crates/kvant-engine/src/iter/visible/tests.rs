@@ -1,6 +1,7 @@
 use super::*;
 use crate::iter::test_support::{VecIter, delete, entry, expiring, put, random_entries, visible};
 use crate::version::test_support::test_rng;
+use std::sync::Arc;
 
 fn records<I: InternalIterator>(iter: &mut VisibleIter<I>) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut records = Vec::new();
@@ -82,6 +83,42 @@ fn many_versions_of_a_key_are_skipped_by_a_seek() {
         let steps = iter.inner.step_count;
         assert!(steps < 100, "{steps} steps at {visible_at}");
     }
+}
+
+/// Sorted entries with some moved, as a damaged block whose checksum is valid has them.
+#[test]
+fn entries_out_of_order_end_a_range_and_keys_ascend_until_there() {
+    let mut rng = test_rng();
+    let mut failed_count = 0;
+    for _ in 0..2_000 {
+        let mut entries: Vec<_> = (1..=40).map(|seq| put("k20", seq)).collect();
+        entries.extend((10..30).map(|key| put(&format!("k{key}"), 50)));
+        entries.extend((10..30).step_by(3).map(|key| delete(&format!("k{key}"), 60)));
+        entries.sort_by(|a, b| a.0.as_ref().cmp(&b.0.as_ref()));
+        for _ in 0..=rng.below(3) {
+            let [from, to] = [(); 2].map(|()| rng.below(entries.len() as u64) as usize);
+            let moved = entries.remove(from);
+            entries.insert(to, moved);
+        }
+        let visible_at = SeqNum(rng.below(70));
+        let mut iter = VisibleIter::new(VecIter::over(Arc::new(entries)), visible_at, 0, None);
+        iter.seek(b"").unwrap();
+        let mut last_key = Vec::new();
+        let end = loop {
+            match iter.next() {
+                Ok(Some(record)) => {
+                    assert!(last_key.as_slice() < record.key, "{last_key:?} {record:?}");
+                    last_key = record.key.to_vec();
+                }
+                end => break end.map(drop),
+            }
+        };
+        if let Err(error) = end {
+            assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+            failed_count += 1;
+        }
+    }
+    assert!(failed_count > 1_000, "{failed_count}");
 }
 
 #[test]
