@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Longest wait of a test. No wait comes near it.
-const WAIT_MAX: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(240);
 const PAUSE: Duration = Duration::from_millis(300);
 
 const PLAN: &str = r#"
