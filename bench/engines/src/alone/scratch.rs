@@ -9,7 +9,9 @@ pub(crate) struct Scratch(PathBuf);
 impl Scratch {
     pub(crate) fn new(parent: &Path) -> io::Result<Scratch> {
         let path = parent.join(format!("kvant-engine-bench-{}", std::process::id()));
-        std::fs::create_dir(&path)?;
+        let named =
+            |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        std::fs::create_dir(&path).map_err(named)?;
         Ok(Scratch(path))
     }
 
