@@ -135,7 +135,7 @@ impl<I: InternalIterator> VisibleIter<I> {
         let mut step_count = 0;
         while self.inner.valid() {
             let key = self.inner.key();
-            // No key is before the empty one.
+            // One comparison for most keys. None is before the empty one.
             if key.user_key <= self.skipped_key.as_slice() {
                 if key.user_key < self.skipped_key.as_slice() {
                     return Err(out_of_order());

@@ -1,17 +1,19 @@
 use super::*;
 use std::thread;
 
+/// A page full of this byte.
+fn filled(byte: u8) -> Buffer {
+    let mut buffer = Buffer::from(Page::new().expect("a page"));
+    buffer.set_len(Page::BYTES);
+    buffer.fill(byte);
+    buffer
+}
+
 #[test]
 fn pages_are_apart_on_all_threads() {
     let take = || {
-        let buffer = |fill: u8| {
-            let mut buffer = Buffer::from(Page::new().expect("a page"));
-            buffer.set_len(Page::BYTES);
-            buffer.fill(fill);
-            buffer
-        };
         for _ in 0..50 {
-            let mut buffers: Vec<Buffer> = (0..=255).map(buffer).collect();
+            let mut buffers: Vec<Buffer> = (0..=255).map(filled).collect();
             buffers.rotate_left(128);
             drop(buffers.split_off(200));
             for (fill, buffer) in (128..=255).zip(&buffers[..128]) {
@@ -33,14 +35,10 @@ fn is_resident(page: *const u8) -> bool {
 #[test]
 fn free_pages_return_to_the_system_although_others_are_between_them() {
     const COUNT: usize = 8 << 10;
-    let page = |_| {
-        let mut buffer = Buffer::from(Page::new().expect("a page"));
-        buffer.set_len(Page::BYTES);
-        buffer.fill(7);
-        buffer
-    };
     let (mut kept, mut freed) = (Vec::new(), Vec::new());
-    for (number, buffer) in (0..COUNT).map(page).collect::<Vec<_>>().into_iter().enumerate() {
+    for (number, buffer) in
+        (0..COUNT).map(|_| filled(7)).collect::<Vec<_>>().into_iter().enumerate()
+    {
         if number % 2 == 0 { kept.push(buffer) } else { freed.push(buffer.as_ptr()) }
     }
     release_free_pages();
