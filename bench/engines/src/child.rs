@@ -33,6 +33,8 @@ pub(crate) struct Job {
     pub(crate) records: u64,
     pub(crate) seed: u64,
     pub(crate) setup: Setup,
+    /// Operations a second, when measured.
+    pub(crate) rate: Option<u64>,
     /// The control group to measure in.
     pub(crate) memory_group: Option<PathBuf>,
 }
@@ -89,8 +91,8 @@ fn with_engine<T>(
     let values = workloads::values(workload.shape, 1);
     let count = workload.shape.count(job.records);
     let ops_max = if job.setup.reads_from_disk { DISK_READS_MAX } else { u64::MAX };
-    let bench =
-        Bench { engine: &*engine, values: &values, count, seed: job.seed, ops_max, open_ns };
+    let (seed, rate) = (job.seed, job.rate);
+    let bench = Bench { engine: &*engine, values: &values, count, seed, ops_max, rate, open_ns };
     let result = work(&bench)?;
     Ok((result, engine))
 }
@@ -98,6 +100,7 @@ fn with_engine<T>(
 fn make(job: &Job, workload: &Workload) -> Result<(), Failure> {
     let ((), engine) = with_engine(job, workload, |bench| {
         workloads::fill_in_batches(bench, bench.count)?;
+        bench.engine.flush()?;
         bench.engine.settle()?;
         check(bench)
     })?;

@@ -166,6 +166,7 @@ impl<'a> Measurement<'a> {
                 reads_from_disk: memory_group.is_some(),
                 rocksdb: settings.rocksdb.clone(),
             },
+            rate: settings.rate.filter(|_| step == Step::Measure),
             memory_group,
         }
     }

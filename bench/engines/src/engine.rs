@@ -30,6 +30,12 @@ pub(crate) trait Engine: Send + Sync {
         take: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<u64, Failure>;
 
+    /// Writes to tables what is in memory, so that a workload begins without it. Engines that do so
+    /// when they are opened need not do it here.
+    fn flush(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// Waits until flushes and compactions have caught up. What is in memory stays there.
     fn settle(&self) -> Result<(), Failure> {
         usage::wait_for_quiet_threads(SETTLE_MAX)

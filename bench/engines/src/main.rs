@@ -17,6 +17,7 @@ mod memory_group;
 mod results;
 mod settings;
 mod table;
+mod timer;
 mod usage;
 mod workloads;
 
@@ -31,6 +32,7 @@ usage: engines-bench compare [OPTION]...
   --workloads A,B   see bench/README.md (all)
   --rounds N        runs of each workload on each engine (5)
   --records N       of 16 + 100 bytes; there are fewer of the larger ones (2500000)
+  --rate N          operations a second of each workload, instead of as many as the engine takes
   --cache MIB       block cache of the peers; Kvant's budget is half more (256)
   --seed N          of all that is random (1)
   --retries N       how often a disturbed run is repeated (1)

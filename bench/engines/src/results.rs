@@ -13,6 +13,9 @@ pub(crate) struct Results {
     pub(crate) records: u64,
     pub(crate) cache_bytes: u64,
     pub(crate) memory_bytes: u64,
+    /// Operations a second that were asked for.
+    #[serde(default)]
+    pub(crate) rate: Option<u64>,
     pub(crate) machine: String,
     pub(crate) runs: Vec<Run>,
 }
@@ -65,6 +68,7 @@ impl Results {
         self.records = settings.records;
         self.cache_bytes = settings.cache_bytes;
         self.memory_bytes = settings.memory_bytes();
+        self.rate = settings.rate;
         self.machine = machine();
     }
 
@@ -74,8 +78,9 @@ impl Results {
             *self = other;
             return Ok(());
         }
-        if (self.records, self.cache_bytes) != (other.records, other.cache_bytes) {
-            return Err("results of different numbers of records or caches".into());
+        let setup = |of: &Results| (of.records, of.cache_bytes, of.rate);
+        if setup(self) != setup(&other) {
+            return Err("results of different numbers of records, caches or rates".into());
         }
         self.runs.extend(other.runs);
         Ok(())

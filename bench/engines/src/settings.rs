@@ -9,6 +9,8 @@ pub(crate) struct Settings {
     pub(crate) workloads: Vec<&'static Workload>,
     pub(crate) rounds: u64,
     pub(crate) records: u64,
+    /// Operations a second of every workload; as many as the engine takes if it is not set.
+    pub(crate) rate: Option<u64>,
     /// The block cache of the peers.
     pub(crate) cache_bytes: u64,
     pub(crate) seed: u64,
@@ -37,6 +39,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Settings, String> {
         workloads: workloads::ALL.iter().collect(),
         rounds: 5,
         records: 2_500_000,
+        rate: None,
         cache_bytes: 256 << 20,
         seed: 1,
         retries: 1,
@@ -72,6 +75,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Settings, String> {
             }
             "--rounds" => settings.rounds = number()?,
             "--records" => settings.records = number()?,
+            "--rate" => settings.rate = Some(number()?),
             "--cache" => settings.cache_bytes = number()? << 20,
             "--seed" => settings.seed = number()?,
             "--retries" => settings.retries = value.parse().map_err(|_| unknown(value))?,

@@ -11,11 +11,14 @@ pub(crate) fn markdown(results: &Results, verdicts: &[Verdict]) -> String {
     let mut out = String::new();
     let rounds = results.runs.iter().map(|run| run.round + 1).max().unwrap_or(0);
     let disturbed = results.runs.iter().filter(|run| run.is_disturbed).count();
+    let speed = results.rate.map_or("full speed".into(), |rate| {
+        format!("{} operations/s, from which moments times count", self::rate(rate as f64))
+    });
     line(
         &mut out,
         &format!(
             "{} records of 16 + 100 bytes (larger ones fewer), {rounds} rounds, cache {} MiB, \
-             memory {} MiB; {}. {} runs, of which {disturbed} were disturbed.\n",
+             memory {} MiB; {speed}; {}. {} runs, of which {disturbed} were disturbed.\n",
             results.records,
             results.cache_bytes >> 20,
             results.memory_bytes >> 20,
@@ -151,7 +154,11 @@ fn figures_of(results: &Results, workload: &Workload, engine: Kind) -> Option<[S
             |latency| latency.p999,
             |latency| latency.max,
         ]),
-        times(&[|latency| latency.arrival_p99, |latency| latency.arrival_p999]),
+        // At a constant rate the times of operations are those of arrivals.
+        match results.rate {
+            None => times(&[|latency| latency.arrival_p99, |latency| latency.arrival_p999]),
+            Some(_) => "-".into(),
+        },
         if amplification == 0.0 { "-".into() } else { format!("{amplification:.2}") },
         mib(|run| run.figures.disk_bytes)?,
         format!(

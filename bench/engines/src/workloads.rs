@@ -5,6 +5,7 @@
 use crate::Failure;
 use crate::data::{self, Key, Permutation, Values, Zipfian};
 use crate::engine::Engine;
+use crate::timer::Timer;
 use hdrhistogram::Histogram;
 use kvant_env::rng::Rng;
 use std::ops::RangeInclusive;
@@ -160,8 +161,8 @@ impl Workload {
     pub(crate) fn prepare(&self, bench: &Bench<'_>) -> Result<(), Failure> {
         let ops = self.ops(bench);
         match (self.before, self.start) {
-            (Some(before), _) => before(bench, ops).map(drop),
-            (None, Start::Read) => (self.run)(&bench.reseeded(), ops / 4 + 1).map(drop),
+            (Some(before), _) => before(&bench.unmeasured(), ops).map(drop),
+            (None, Start::Read) => (self.run)(&bench.unmeasured(), ops / 4 + 1).map(drop),
             _ => Ok(()),
         }
     }
@@ -183,6 +184,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) seed: u64,
     /// Most operations of a run.
     pub(crate) ops_max: u64,
+    /// Operations a second of each workload; as many as the engine takes if it is not set.
+    pub(crate) rate: Option<u64>,
     /// How long the engine took to open.
     pub(crate) open_ns: u64,
 }
@@ -200,34 +203,6 @@ pub(crate) fn values(shape: &Shape, seed: u64) -> Values {
     Values::new(seed, shape.value_bytes.clone())
 }
 
-/// Operations of one kind, timed one by one: each lasts from the end of the one before it, so that
-/// the clock is read once per operation. What the workload adds is the same for every engine.
-struct Timer {
-    latency: Histogram<u64>,
-    last: Instant,
-    user_bytes: u64,
-}
-
-const LATENCY_NS_MAX: u64 = 600_000_000_000;
-
-impl Timer {
-    fn start() -> Timer {
-        let latency = Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("valid bounds");
-        Timer { latency, last: Instant::now(), user_bytes: 0 }
-    }
-
-    fn lap(&mut self) {
-        let now = Instant::now();
-        self.latency.saturating_record((now - self.last).as_nanos() as u64);
-        self.last = now;
-    }
-
-    fn done(self, kind: &'static str) -> Done {
-        let op_count = self.latency.len();
-        Done { op_count, user_bytes: self.user_bytes, latencies: vec![(kind, self.latency)] }
-    }
-}
-
 /// Passes on a value, as a user would.
 fn touch(value: &[u8]) {
     std::hint::black_box(value.first());
@@ -235,9 +210,19 @@ fn touch(value: &[u8]) {
 }
 
 impl<'a> Bench<'a> {
-    /// The same data, other random operations.
-    fn reseeded(&self) -> Bench<'a> {
-        Bench { seed: self.seed ^ 0x5eed, ..*self }
+    /// The same data, other random operations, at full speed.
+    fn unmeasured(&self) -> Bench<'a> {
+        Bench { seed: self.seed ^ 0x5eed, rate: None, ..*self }
+    }
+
+    fn timer(&self) -> Timer {
+        self.timer_of(1)
+    }
+
+    /// A timer of every `stride`th operation.
+    fn timer_of(&self, stride: u64) -> Timer {
+        let interval = self.rate.map(|rate| Duration::from_nanos(1_000_000_000 * stride / rate));
+        Timer::start(interval)
     }
 
     fn permutation(&self) -> Permutation {
@@ -259,7 +244,7 @@ impl<'a> Bench<'a> {
     }
 
     fn gets(&self, ops: u64, mut next: impl FnMut() -> u64) -> Result<Done, Failure> {
-        let mut timer = Timer::start();
+        let mut timer = self.timer();
         for _ in 0..ops {
             self.get(next())?;
             timer.lap();
@@ -278,7 +263,7 @@ pub(crate) fn fill_shuffled(bench: &Bench<'_>, ops: u64) -> Result<Done, Failure
 }
 
 fn fill(bench: &Bench<'_>, numbers: impl Iterator<Item = u64>) -> Result<Done, Failure> {
-    let mut timer = Timer::start();
+    let mut timer = bench.timer();
     for number in numbers {
         bench.put(number, 0, &mut timer)?;
         timer.lap();
@@ -295,7 +280,7 @@ pub(crate) fn fill_in_batches(bench: &Bench<'_>, ops: u64) -> Result<Done, Failu
     let order = bench.permutation();
     let batch_records = batch_records(bench);
     let mut batch: Vec<(Key, &[u8])> = Vec::new();
-    let mut timer = Timer::start();
+    let mut timer = bench.timer_of(batch_records);
     for index in 0..ops {
         let number = order.get(index);
         let value = bench.values.get(number, 0);
@@ -312,7 +297,7 @@ pub(crate) fn fill_in_batches(bench: &Bench<'_>, ops: u64) -> Result<Done, Failu
 
 fn overwrite(bench: &Bench<'_>, ops: u64) -> Result<Done, Failure> {
     let mut rng = Rng::new(bench.seed);
-    let mut timer = Timer::start();
+    let mut timer = bench.timer();
     for version in 1..=ops {
         bench.put(rng.below(bench.count), version, &mut timer)?;
         timer.lap();
@@ -332,7 +317,7 @@ fn read_zipfian(bench: &Bench<'_>, ops: u64) -> Result<Done, Failure> {
 
 fn read_missing(bench: &Bench<'_>, ops: u64) -> Result<Done, Failure> {
     let mut rng = Rng::new(bench.seed);
-    let mut timer = Timer::start();
+    let mut timer = bench.timer();
     for _ in 0..ops {
         let number = rng.below(bench.count);
         if bench.engine.get(&data::absent_key(number), &mut touch)? {
@@ -347,7 +332,7 @@ const SCAN_RECORDS: u64 = 100;
 
 fn scan_short(bench: &Bench<'_>, ops: u64) -> Result<Done, Failure> {
     let mut rng = Rng::new(bench.seed);
-    let mut timer = Timer::start();
+    let mut timer = bench.timer();
     for _ in 0..ops {
         let number = rng.below(bench.count);
         let expected = SCAN_RECORDS.min(bench.count - number);
@@ -392,7 +377,7 @@ fn read_while_writing(bench: &Bench<'_>, ops: u64) -> Result<Done, Failure> {
 fn overwrite_at_a_rate(bench: &Bench<'_>, is_over: &AtomicBool) -> Result<Done, Failure> {
     let mut rng = Rng::new(!bench.seed);
     let start = Instant::now();
-    let mut timer = Timer::start();
+    let mut timer = Timer::start(None);
     let mut count = 0;
     while !is_over.load(Ordering::Relaxed) {
         let due = start.elapsed().as_millis() as u64 * WRITES_PER_SECOND / 1000;
@@ -423,7 +408,7 @@ fn mixed(bench: &Bench<'_>, ops: u64) -> Result<Done, Failure> {
 
 fn mixed_thread(bench: &Bench<'_>, seed: u64, ops: u64) -> Result<Done, Failure> {
     let mut rng = Rng::new(seed);
-    let (mut gets, mut puts) = (Timer::start(), Timer::start());
+    let (mut gets, mut puts) = (bench.timer_of(2), bench.timer_of(2));
     for version in 1..=ops {
         let number = rng.below(bench.count);
         let (timer, other) = if rng.below(2) == 0 {
@@ -443,7 +428,7 @@ fn mixed_thread(bench: &Bench<'_>, seed: u64, ops: u64) -> Result<Done, Failure>
 
 fn delete_half(bench: &Bench<'_>, ops: u64) -> Result<Done, Failure> {
     let order = Permutation::new(bench.seed, ops);
-    let mut timer = Timer::start();
+    let mut timer = bench.timer();
     for index in 0..ops {
         bench.engine.delete(&data::key(order.get(index) * 2))?;
         timer.user_bytes += data::KEY_BYTES as u64;
@@ -461,7 +446,7 @@ fn scan_half(bench: &Bench<'_>, ops: u64) -> Result<Done, Failure> {
 
 /// The engine was opened before this.
 fn recover(bench: &Bench<'_>, _ops: u64) -> Result<Done, Failure> {
-    let mut timer = Timer::start();
+    let mut timer = Timer::start(None);
     timer.latency.saturating_record(bench.open_ns);
     Ok(timer.done("open"))
 }

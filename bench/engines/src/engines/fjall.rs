@@ -58,6 +58,10 @@ impl Engine for Fjall {
         Ok(count)
     }
 
+    fn flush(&self) -> Result<(), Failure> {
+        Ok(self.keyspace.rotate_memtable_and_wait()?)
+    }
+
     fn close(self: Box<Self>) -> Result<(), Failure> {
         Ok(())
     }

@@ -56,6 +56,10 @@ impl Engine for Kvant {
         Ok(count)
     }
 
+    fn flush(&self) -> Result<(), Failure> {
+        Ok(self.0.flush()?)
+    }
+
     fn settle(&self) -> Result<(), Failure> {
         engine::settle(&self.0).map(drop)
     }
