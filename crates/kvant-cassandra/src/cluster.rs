@@ -243,5 +243,11 @@ impl Drop for Cluster {
 
 /// Whether the cluster may do it a moment later.
 pub(crate) fn is_temporary(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::Away | ErrorKind::NoAnswer | ErrorKind::TooFewReplicas { .. })
+    matches!(
+        kind,
+        ErrorKind::Away
+            | ErrorKind::NoAnswer
+            | ErrorKind::Overloaded
+            | ErrorKind::TooFewReplicas { .. }
+    )
 }

@@ -3,11 +3,14 @@
 use kvant_base::{Error, ErrorKind};
 use scylla::errors::{
     ConnectionError, ConnectionPoolError, ConnectionSetupRequestErrorKind, DbError, ExecutionError,
-    MetadataError, NewSessionError, RequestAttemptError,
+    MetadataError, NewSessionError, PrepareError, RequestAttemptError, SchemaAgreementError,
 };
 
 const NOTHING_DONE: &str = "nothing was done: ";
 const MAYBE: &str = "another attempt may have been done: a write may be there or not";
+
+/// How Cassandra begins to say that it cannot check a password now.
+const CANNOT_AUTHENTICATE: &str = "Unable to perform authentication";
 
 /// Kind of a request, for the message: only a write may be there without a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +37,7 @@ pub(crate) fn of_request(error: &ExecutionError, asked: Asked, may_be_done: bool
         _ if says_nothing_done => {
             Error::new(ErrorKind::NoAnswer, format!("{}; {MAYBE}", error.message()))
         }
-        _ => error,
+        _ => Error::new(error.kind(), format!("{}; {MAYBE}", error.message())),
     }
 }
 
@@ -45,10 +48,24 @@ fn of_last_attempt(error: &ExecutionError) -> Error {
         ExecutionError::RequestTimeout(_) => {
             Error::new(ErrorKind::NoAnswer, format!("no node has answered in time: {what}"))
         }
-        ExecutionError::ConnectionPoolError(_) | ExecutionError::EmptyPlan => {
-            Error::new(ErrorKind::Away, what)
-        }
+        ExecutionError::PrepareError(error) => of_prepare(error),
+        ExecutionError::SchemaAgreementError(
+            SchemaAgreementError::PrepareError(PrepareError::AllAttemptsFailed { first_attempt })
+            | SchemaAgreementError::RequestError(first_attempt),
+        ) => of_attempt(first_attempt),
+        ExecutionError::ConnectionPoolError(_)
+        | ExecutionError::EmptyPlan
+        | ExecutionError::SchemaAgreementError(_)
+        | ExecutionError::MetadataError(_) => Error::new(ErrorKind::Away, what),
         _ => Error::new(ErrorKind::Io, what),
+    }
+}
+
+fn of_prepare(error: &PrepareError) -> Error {
+    match error {
+        PrepareError::ConnectionPoolError(_) => Error::new(ErrorKind::Away, error.to_string()),
+        PrepareError::AllAttemptsFailed { first_attempt } => of_attempt(first_attempt),
+        _ => Error::new(ErrorKind::Io, error.to_string()),
     }
 }
 
@@ -130,10 +147,18 @@ pub(crate) fn of_connecting(error: &NewSessionError) -> Error {
 fn is_refused(error: &ConnectionError) -> bool {
     let ConnectionError::ConnectionSetupRequestError(setup) = error else { return false };
     match &setup.error {
-        ConnectionSetupRequestErrorKind::DbError(error, _) => {
-            matches!(error, DbError::AuthenticationError | DbError::Unauthorized)
-        }
+        ConnectionSetupRequestErrorKind::DbError(error, message) => refuses_user(error, message),
         ConnectionSetupRequestErrorKind::MissingAuthentication => true,
+        _ => false,
+    }
+}
+
+fn refuses_user(error: &DbError, message: &str) -> bool {
+    match error {
+        // Cassandra has the same code for a wrong password and for nodes with the passwords that
+        // do not answer.
+        DbError::AuthenticationError => !message.starts_with(CANNOT_AUTHENTICATE),
+        DbError::Unauthorized => true,
         _ => false,
     }
 }

@@ -148,10 +148,13 @@ impl Loader {
         let shared = &self.shared;
         let delete = "USING TIMESTAMP ? WHERE bucket = ? AND key >= ?";
         let delete = format!("DELETE FROM \"{}\".entity {delete}", self.keyspace);
-        let prepared = shared.session.prepare(delete).await;
-        let mut delete = prepared.map_err(|error| {
-            errors::of_request(&ExecutionError::PrepareError(error), Asked::Write, false)
-        })?;
+        let mut delete = patiently(async || {
+            let prepared = shared.session.prepare(delete.as_str()).await;
+            prepared.map_err(|error| {
+                errors::of_request(&ExecutionError::PrepareError(error), Asked::Write, false)
+            })
+        })
+        .await?;
         delete.set_consistency(shared.default_acks.consistency);
         delete.set_is_idempotent(true);
         let from = &place.map_or(Bytes::from_static(b"\0"), range::behind);
@@ -286,7 +289,7 @@ fn batches(rows: Vec<Row>) -> Vec<Vec<Row>> {
 }
 
 /// Repeats an attempt that may succeed later.
-async fn patiently(mut attempt: impl AsyncFnMut() -> Result<()>) -> Result<()> {
+async fn patiently<T>(mut attempt: impl AsyncFnMut() -> Result<T>) -> Result<T> {
     for _ in 1..ATTEMPTS_MAX {
         match attempt().await {
             Err(error) if is_temporary(error.kind()) => {

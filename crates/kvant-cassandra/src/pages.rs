@@ -88,12 +88,20 @@ pub(crate) struct Wave {
     pub(crate) room_bytes: usize,
     /// Whether the range has no page yet.
     pub(crate) is_first: bool,
+    /// Whether the range has given no record yet, so that it can still be refused.
+    pub(crate) may_be_refused: bool,
 }
 
 impl Wave {
     /// The least bytes that a page with rows as long as known ones may have.
     pub(crate) fn page_bytes_min(row_bytes: usize) -> usize {
         2 * likely_bytes(row_bytes)
+    }
+
+    /// Bytes of a page of so many rows as long as known ones, if it may have so many.
+    pub(crate) fn page_bytes(row_count: usize, row_bytes: usize) -> usize {
+        let row_bytes = likely_bytes(row_bytes);
+        rows_of_page(row_count, row_bytes) * row_bytes
     }
 
     /// Fetches pages, in any order: of all buckets that are wanted, or of as many as there is room
@@ -122,7 +130,7 @@ impl Wave {
                 && let Some(&next) = wanted.peek()
             {
                 let likely_bytes = likely_bytes(row_bytes);
-                let row_count = next.row_count.min((PAGE_BYTES / likely_bytes).max(2));
+                let row_count = rows_of_page(next.row_count, likely_bytes);
                 let rows = awaited_rows + row_count;
                 let are_known = !self.is_first || !pages.is_empty();
                 let has_room = here_bytes + rows * likely_bytes <= self.room_bytes
@@ -160,7 +168,7 @@ impl Wave {
             None => bound(statement, &(bucket, from, limit)),
             Some(end) => bound(statement, &(bucket, from, end, limit)),
         };
-        let result = shared.rows(request?, self.is_first).await?;
+        let result = shared.rows(request?, self.may_be_refused).await?;
         let result = result.into_rows_result().map_err(unreadable)?;
         let mut rows = VecDeque::with_capacity(result.rows_num());
         let mut add = |key, value, expires_at_ms| {
@@ -187,7 +195,7 @@ impl Wave {
                 }
             }
         }
-        let bytes = result.rows_bytes_size();
+        let bytes = result.rows_bytes_size() + rows.len() * size_of::<Row>();
         if let Some(last) = rows.back_mut() {
             last.last_of_bytes = bytes;
         }
@@ -198,6 +206,10 @@ impl Wave {
         let is_last = rows.len() < row_count;
         Ok(Page { bucket: wanted.bucket, rows, bytes, row_bytes_max, is_last, row_count })
     }
+}
+
+fn rows_of_page(row_count: usize, row_bytes: usize) -> usize {
+    row_count.min((PAGE_BYTES / row_bytes).max(2))
 }
 
 fn likely_bytes(row_bytes: usize) -> usize {

@@ -10,7 +10,8 @@
 //!
 //! Memory: pages are sized by the longest rows of the last ones, at the beginning by those that
 //! other ranges have met lately ([`crate::pages`]). Where [`HELD_BYTES_MAX`] have no room for
-//! another, pages have keys alone, and values are read one by one when their turn comes.
+//! another, pages have keys alone, at most [`KEY_ROWS_MAX`] or one of each bucket, and values are
+//! read one by one when their turn comes.
 //!
 //! Invariants:
 //! 1. `heads` has the first row of each bucket that has rows.
@@ -30,6 +31,9 @@ const PAGE_ROWS_MAX: usize = 512;
 const FIRST_PAGE_ROWS: usize = 32;
 /// Keys and values that wait for their turn.
 const HELD_BYTES_MAX: usize = 32 << 20;
+/// Keys without values that wait for their turn, or one of each bucket if there are more buckets:
+/// the longest ones take 32 MiB.
+const KEY_ROWS_MAX: usize = 2048;
 
 /// Records of a keyspace in key order.
 pub struct Range {
@@ -43,7 +47,8 @@ pub struct Range {
     held_bytes: usize,
     /// The longest row of the last pages, or of those of other ranges; 0: not known.
     row_bytes: usize,
-    has_begun: bool,
+    has_pages: bool,
+    has_given: bool,
     wants_expiry: bool,
     current: Row,
 }
@@ -80,7 +85,8 @@ impl Range {
             missing_count: bucket_count,
             held_bytes: 0,
             row_bytes: shared.row_bytes(),
-            has_begun: false,
+            has_pages: false,
+            has_given: false,
             wants_expiry: false,
             current: Row::default(),
             shared,
@@ -98,6 +104,7 @@ impl Range {
             return None;
         }
         self.current = self.take_first()?;
+        self.has_given = true;
         self.left_count -= 1;
         Some((&self.current.key, self.current.value.as_deref().unwrap_or_default()))
     }
@@ -113,6 +120,13 @@ impl Range {
     /// Bytes of the records that wait for their turn.
     pub fn held_bytes(&self) -> usize {
         self.held_bytes
+    }
+
+    /// The most that [`Range::held_bytes`] is likely to become.
+    pub fn likely_bytes(&self) -> usize {
+        let rows = likely_rows(self.left_count, self.buckets.len()).min(PAGE_ROWS_MAX);
+        let bytes = self.buckets.len().saturating_mul(Wave::page_bytes(rows, self.row_bytes));
+        bytes.min(HELD_BYTES_MAX)
     }
 
     /// Whether the next record has to be fetched first.
@@ -165,7 +179,7 @@ impl Range {
         let wave = self.next_wave();
         let has_values = wave.columns != Columns::Key;
         let pages = wave.fetch(&self.shared).await?;
-        self.has_begun = true;
+        self.has_pages = true;
         let row_bytes_max = pages.iter().map(|page| page.row_bytes_max).max().unwrap_or(0);
         if has_values && row_bytes_max > 0 {
             // Half of the old length at least: later pages grow again after one long row.
@@ -184,14 +198,21 @@ impl Range {
         let rows_max = likely_rows(self.left_count, bucket_count);
         let low = self.buckets.iter().enumerate();
         let low = low.filter(|(_, bucket)| !bucket.has_ended && is_low(bucket));
-        let (missing, low): (Vec<_>, Vec<_>) = low.partition(|(_, bucket)| bucket.rows.is_empty());
+        let (missing, mut low): (Vec<_>, Vec<_>) =
+            low.partition(|(_, bucket)| bucket.rows.is_empty());
+        let room_bytes = HELD_BYTES_MAX.saturating_sub(self.held_bytes);
+        let has_room = room_bytes >= Wave::page_bytes_min(self.row_bytes);
+        let rows_max = if has_room {
+            rows_max
+        } else {
+            low.clear();
+            rows_max.min(KEY_ROWS_MAX / bucket_count).max(1)
+        };
         let wanted = missing.into_iter().chain(low).map(|(index, bucket)| Wanted {
             bucket: index,
             from: bucket.from.clone(),
             row_count: bucket.page_rows.min(rows_max),
         });
-        let room_bytes = HELD_BYTES_MAX.saturating_sub(self.held_bytes);
-        let has_room = room_bytes >= Wave::page_bytes_min(self.row_bytes);
         let (columns, room_bytes) = match (has_room, self.wants_expiry) {
             (false, _) => (Columns::Key, usize::MAX),
             (true, false) => (Columns::KeyValue, room_bytes),
@@ -203,7 +224,8 @@ impl Range {
             columns,
             row_bytes: self.row_bytes,
             room_bytes,
-            is_first: !self.has_begun,
+            is_first: !self.has_pages,
+            may_be_refused: !self.has_given,
         }
     }
 

@@ -6,13 +6,15 @@
 //! ```
 //!
 //! The table `kvant` has the version of this schema and the count of buckets. Both are written on
-//! condition that they are not there, so that servers which start together agree.
+//! condition that they are not there, so that servers which start together agree. They have the
+//! same node create the tables: that with the least id of those that are connected.
 
 use crate::errors::{self, Asked};
 use crate::options::{BUCKET_COUNT_DEFAULT, Options, REPLICA_COUNT_DEFAULT};
 use kvant_base::{Error, ErrorKind, Result};
 use scylla::client::session::Session;
 use scylla::cluster::metadata::Strategy;
+use scylla::policies::load_balancing::{NodeIdentifier, SingleTargetLoadBalancingPolicy};
 use scylla::statement::{Consistency, SerialConsistency, Statement};
 
 const VERSION: i32 = 1;
@@ -35,15 +37,14 @@ pub(crate) async fn open(session: &Session, options: &Options) -> Result<Schema>
         let what = format!("`{keyspace}` is no name of a keyspace: use letters, digits and `_`");
         return Err(Error::invalid(what));
     }
+    // The first metadata of a session may be none but the settings' own addresses.
+    refresh(session).await?;
     require_own(session, keyspace)?;
     if options.must_exist {
         require_there(session, keyspace)?;
     }
     create(session, options).await?;
-    session
-        .refresh_metadata()
-        .await
-        .map_err(|error| Error::new(ErrorKind::Away, error.to_string()))?;
+    refresh(session).await?;
 
     let version = setting(session, keyspace, "schema_version", VERSION).await?;
     if version != VERSION {
@@ -75,7 +76,12 @@ pub(crate) async fn open(session: &Session, options: &Options) -> Result<Schema>
     Ok(Schema { bucket_count, replica_count })
 }
 
-/// A keyspace with other tables is somebody else's.
+async fn refresh(session: &Session) -> Result<()> {
+    let refreshed = session.refresh_metadata().await;
+    refreshed.map_err(|error| Error::new(ErrorKind::Away, error.to_string()))
+}
+
+/// A keyspace with other tables belongs to other programs.
 fn require_own(session: &Session, keyspace: &str) -> Result<()> {
     let state = session.get_cluster_state();
     let Some(tables) = state.get_keyspace(keyspace).map(|found| &found.tables) else {
@@ -137,6 +143,19 @@ async fn create(session: &Session, options: &Options) -> Result<()> {
 }
 
 async fn run(session: &Session, statement: String) -> Result<()> {
+    let mut statement = Statement::new(statement);
+    // Cassandra looks at the asked node alone whether a table exists, and gives each table a random
+    // id: two servers that ask two nodes would make two tables of one name, and lose what is in one
+    // of them (CASSANDRA-10699).
+    let state = session.get_cluster_state();
+    let connected = state.get_nodes_info().iter().filter(|node| node.is_connected());
+    if let Some(node) = connected.min_by_key(|node| node.host_id) {
+        let node = NodeIdentifier::HostId(node.host_id);
+        let profile = session.get_default_execution_profile_handle().pointee_to_builder();
+        let one = SingleTargetLoadBalancingPolicy::new(node, None);
+        let profile = profile.load_balancing_policy(one).build();
+        statement.set_execution_profile_handle(Some(profile.into_handle()));
+    }
     let done = session.query_unpaged(statement, ()).await;
     done.map(drop).map_err(|error| errors::of_request(&error, Asked::Write, false))
 }

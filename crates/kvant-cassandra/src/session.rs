@@ -2,8 +2,7 @@
 //!
 //! Invariant: a write has a time stamp of this process, later than those of all writes before it,
 //! from the moment when it is accepted: however often and in whatever order attempts arrive, the
-//! last write accepted wins. Between writes of two processes their clocks decide, which count
-//! milliseconds here.
+//! last write accepted wins. Between writes of two processes their clocks decide.
 
 use crate::attempts::{Attempts, Course};
 use crate::connect;
@@ -265,14 +264,14 @@ impl Shared {
         Ok(row.map(|(value, ttl_s)| (value, expires_at_ms(ttl_s, now_ms))))
     }
 
-    /// A page of a range; the first ones of a range may be refused.
+    /// A page of a range.
     pub(crate) async fn rows(
         self: &Arc<Shared>,
         mut request: BoundStatement,
-        is_first: bool,
+        may_be_refused: bool,
     ) -> Result<QueryResult> {
         let execution = Execution { kind: Kind::Page, is_quorum: false, is_traced: false };
-        match is_first {
+        match may_be_refused {
             true => self.execute_bound(&mut request, execution).await.0,
             false => self.execute_begun(request, execution).await,
         }
@@ -306,7 +305,7 @@ impl Shared {
 
     /// Microseconds since 1970, later than all before.
     pub(crate) fn next_stamp_us(&self) -> i64 {
-        let now_us = i64::try_from(self.wall_ms()).unwrap_or(i64::MAX / 1_000) * 1_000;
+        let now_us = i64::try_from(self.clock.wall_us()).unwrap_or(i64::MAX - 1);
         let next = |last: i64| now_us.max(last + 1);
         let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
         let before = self.last_stamp_us.fetch_update(set, fetch, |last| Some(next(last)));

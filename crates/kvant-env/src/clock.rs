@@ -7,8 +7,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub trait Clock: Send + Sync {
     /// Nanoseconds since an arbitrary origin. Never decreases.
     fn monotonic_ns(&self) -> u64;
+    /// Microseconds since 1970-01-01T00:00:00Z.
+    fn wall_us(&self) -> u64;
+
     /// Milliseconds since 1970-01-01T00:00:00Z.
-    fn wall_ms(&self) -> u64;
+    fn wall_ms(&self) -> u64 {
+        self.wall_us() / 1_000
+    }
 }
 
 /// The clocks of the operating system. The monotonic one is `CLOCK_MONOTONIC`, so that times of
@@ -40,9 +45,9 @@ impl Clock for SystemClock {
         system_ns()
     }
 
-    fn wall_ms(&self) -> u64 {
+    fn wall_us(&self) -> u64 {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(since_epoch.as_micros()).unwrap_or(u64::MAX)
     }
 }
 

@@ -43,6 +43,11 @@ impl RequestMemory {
         &self.budget
     }
 
+    /// The most that requests may hold together.
+    pub(crate) fn share_bytes(&self) -> u64 {
+        self.share_bytes
+    }
+
     /// Reserves `bytes` for buffers of a connection, if all connections together stay within half
     /// of the budget.
     pub(crate) fn try_reserve_buffers(&self, bytes: u64) -> Option<Reservation> {

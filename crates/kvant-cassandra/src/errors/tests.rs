@@ -1,6 +1,9 @@
-use super::{Asked, of_request};
+use super::{Asked, of_request, refuses_user};
 use kvant_base::{Error, ErrorKind};
-use scylla::errors::{DbError, ExecutionError, RequestAttemptError};
+use scylla::errors::{
+    ConnectionPoolError, DbError, ExecutionError, PrepareError, RequestAttemptError,
+    SchemaAgreementError,
+};
 use scylla::statement::Consistency;
 use std::time::Duration;
 
@@ -42,4 +45,30 @@ fn only_a_write_without_an_answer_may_be_there() {
         assert_eq!(error.kind(), ErrorKind::NoAnswer);
         assert_eq!(error.message().contains("a write may be there"), may_be_there, "{error}");
     }
+}
+
+#[test]
+fn what_a_cluster_may_do_later_is_not_an_error_of_the_request() {
+    let no_pool = || ConnectionPoolError::Initializing;
+    let away = [
+        ExecutionError::PrepareError(PrepareError::ConnectionPoolError(no_pool())),
+        ExecutionError::SchemaAgreementError(SchemaAgreementError::ConnectionPoolError(no_pool())),
+        ExecutionError::SchemaAgreementError(SchemaAgreementError::Timeout(Duration::ZERO)),
+    ];
+    for error in &away {
+        assert_eq!(of_write(error, false).kind(), ErrorKind::Away, "{error}");
+    }
+    let first_attempt = RequestAttemptError::UnableToAllocStreamId;
+    let full = ExecutionError::PrepareError(PrepareError::AllAttemptsFailed { first_attempt });
+    assert_eq!(of_write(&full, false).kind(), ErrorKind::Overloaded);
+}
+
+#[test]
+fn a_cluster_that_cannot_check_a_password_does_not_refuse_it() {
+    let wrong = "Provided username kvant and/or password are incorrect";
+    let away = "Unable to perform authentication: Cannot achieve consistency level LOCAL_ONE";
+    assert!(refuses_user(&DbError::AuthenticationError, wrong));
+    assert!(!refuses_user(&DbError::AuthenticationError, away));
+    assert!(refuses_user(&DbError::Unauthorized, away));
+    assert!(!refuses_user(&DbError::Overloaded, wrong));
 }

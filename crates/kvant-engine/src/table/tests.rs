@@ -27,7 +27,7 @@ impl Clock for TickingClock {
         self.0.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn wall_ms(&self) -> u64 {
+    fn wall_us(&self) -> u64 {
         0
     }
 }

@@ -34,8 +34,8 @@ impl Clock for MockClock {
         self.monotonic_ns.load(Ordering::Relaxed)
     }
 
-    fn wall_ms(&self) -> u64 {
-        self.wall_origin_ms + self.monotonic_ns() / 1_000_000
+    fn wall_us(&self) -> u64 {
+        self.wall_origin_ms * 1_000 + self.monotonic_ns() / 1_000
     }
 }
 

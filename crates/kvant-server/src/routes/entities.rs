@@ -29,7 +29,9 @@ pub(super) fn start(call: &Call, mut exchange: Exchange) -> RequestStep {
     RequestStep::later(async move {
         let (memory, meter) = (&call.cx.memory, &call.cx.meter);
         let begun_ns = meter.now_ns();
-        match memory.hold(RANGE_BYTES, call.cx.config.queue_wait_max).await {
+        // One that fetches more than all requests may hold is alone.
+        let bytes = RANGE_BYTES.max(range.reader.held_bytes()).min(memory.share_bytes());
+        match memory.hold(bytes, call.cx.config.queue_wait_max).await {
             Some(held) => open(&call, reply, range, held, begun_ns).await,
             None => {
                 let work = StorageWork::never_begun(begun_ns, meter.now_ns());
@@ -55,7 +57,11 @@ fn admit(call: &Call, exchange: &Exchange) -> Result<Range, Problem> {
         return Err(Problem::not_supported(store.name(), "order of keys"));
     }
     let format = RecordFormat::accepted(exchange.reply.request_headers().get_all(ACCEPT));
-    let reader = Box::new(RangeReader::new(query, format));
+    let mut reader = Box::new(RangeReader::new(query, format));
+    if let Backend::Remote(store) = store {
+        // Asks for nothing yet, and says how much is likely to come.
+        reader.open(&**store).map_err(|error| call.explain(&error.into()))?;
+    }
     Ok(Range { reader, format, store: store.clone() })
 }
 

@@ -215,6 +215,10 @@ impl Records for Range {
         Range::held_bytes(self)
     }
 
+    fn likely_bytes(&self) -> usize {
+        Range::likely_bytes(self)
+    }
+
     fn fetch(&mut self) -> Pending<'_, Result<()>> {
         Box::pin(Range::fetch(self))
     }

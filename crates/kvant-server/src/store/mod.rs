@@ -217,6 +217,11 @@ pub trait Records: Send {
         0
     }
 
+    /// The most that [`Records::held_bytes`] is likely to become.
+    fn likely_bytes(&self) -> usize {
+        0
+    }
+
     /// Fetches the next records.
     fn fetch(&mut self) -> Pending<'_, Result<()>> {
         Box::pin(future::ready(Ok(())))
@@ -320,7 +325,7 @@ pub trait RemoteStore: Store {
     /// this is dropped. Never resolves; what fails is told to `log` and tried again.
     fn keep_own_connections(&self, log: Arc<dyn Log>) -> Pin<Box<dyn Future<Output = ()>>>;
 
-    /// A trace of the other machines, if it is one of the last: `cluster_trace` in `/v0/slow`.
+    /// A trace of the other machines, if it is one of the last: `trace` in `cluster` in `/v0/slow`.
     fn trace_json(&self, id: u128) -> Option<serde_json::Value>;
 }
 

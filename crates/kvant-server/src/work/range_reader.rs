@@ -106,7 +106,8 @@ impl RangeReader {
         }
     }
 
-    fn open(&mut self, store: &dyn Store) -> Result<()> {
+    /// Begins the range, if it has not begun.
+    pub(crate) fn open(&mut self, store: &dyn Store) -> Result<()> {
         if self.left_count > 0
             && let Source::Requested { start, end } = &self.records
         {
@@ -150,11 +151,13 @@ impl RangeReader {
         self.read_count
     }
 
-    /// Memory of the piece, and of records that were fetched for later ones.
+    /// Memory of the piece, and of records that were fetched for later ones, or are likely to be.
     pub(crate) fn held_bytes(&self) -> u64 {
         let fetched_bytes = match &self.records {
-            Source::Requested { .. } => 0,
-            Source::Open(records) => records.held_bytes(),
+            Source::Open(records) if self.left_count > 0 && !self.ended => {
+                records.held_bytes().max(records.likely_bytes())
+            }
+            _ => 0,
         };
         (self.piece_bytes_held + fetched_bytes) as u64
     }
