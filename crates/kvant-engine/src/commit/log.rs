@@ -142,7 +142,14 @@ impl LogEnv {
         let PreparedLog { num, path, file, mapped, .. } = log;
         wal.map(mapped);
         writer.wal = Some(wal);
-        if self.sync.add_file(LogFile { num, path, file, written_bytes, synced_bytes: 0 }) {
+        if self.sync.add_file(LogFile {
+            num,
+            path,
+            file,
+            written_bytes,
+            synced_bytes: 0,
+            doubtful_bytes: 0,
+        }) {
             self.wake_sync();
         }
         Ok(num)

@@ -7,7 +7,8 @@
 //! Invariants:
 //! 1. log files are synced oldest first, so that the durable part is a prefix of the history;
 //! 2. a failed sync is never repeated: the state of the pages is unknown (see `kvant_env::fs`), so
-//!    writes are fenced for good.
+//!    writes are fenced for good. Bytes of an earlier process, one of whose syncs may have failed,
+//!    are written again before they are synced.
 //!
 //! Threads: the leader reports writes, the task syncs; no lock is held during an fsync.
 
@@ -18,13 +19,16 @@ use crate::options::SyncLevel;
 use crate::stats::WalStats;
 use kvant_base::lock::NamedMutex;
 use kvant_base::wait::WaitKind;
-use kvant_base::{Error, Result};
+use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::{Clock, File, Signal};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+/// Between two attempts to write bytes again for which there is no space.
+const ATTEMPT_INTERVAL_NS: u64 = 100_000_000;
 
 /// A log file that may hold bytes which are not durable.
 #[derive(Clone)]
@@ -34,6 +38,18 @@ pub(crate) struct LogFile {
     pub(crate) file: Arc<dyn File>,
     pub(crate) written_bytes: u64,
     pub(crate) synced_bytes: u64,
+    /// What an earlier process has written and may have failed to sync, up to here.
+    pub(crate) doubtful_bytes: u64,
+}
+
+impl LogFile {
+    fn write_again(&self) -> Result<()> {
+        let doubtful = self.synced_bytes..self.doubtful_bytes;
+        if doubtful.is_empty() {
+            return Ok(());
+        }
+        self.file.write_again(doubtful).map_err(|e| Error::io("write", &self.path, e))
+    }
 }
 
 struct WaitingGroup {
@@ -187,23 +203,30 @@ impl LogSync {
     /// Syncs if a sync is due. Only the task calls this.
     pub(crate) fn sync_due(&self) -> Synced {
         let started_ns = self.clock.monotonic_ns();
-        let (files, waiting) = {
+        let (files, waiting, dirty_since_ns) = {
             let mut inner = self.inner.lock();
             if let Some(not_before) = self.not_due(&inner, started_ns) {
                 return Synced::NotDue(not_before);
             }
             inner.requested = false;
-            inner.dirty_since_ns = None;
+            let dirty_since_ns = inner.dirty_since_ns.take();
             inner.syncing_since_ns = Some(started_ns);
             self.update_overdue(&inner);
             let is_dirty = |file: &&LogFile| file.written_bytes > file.synced_bytes;
             let files: Vec<LogFile> = inner.files.iter().filter(is_dirty).cloned().collect();
-            (files, std::mem::take(&mut inner.waiting))
+            (files, std::mem::take(&mut inner.waiting), dirty_since_ns)
         };
-        let outcome: Result<()> = files.iter().try_for_each(|LogFile { path, file, .. }| {
-            self.events
-                .sync("wal", || file.sync_data())
-                .map_err(|source| Error::io("fsync", path, source))
+        let rewritten = files.iter().try_for_each(LogFile::write_again);
+        if waiting.is_empty() && matches!(&rewritten, Err(e) if e.kind() == ErrorKind::NoSpace) {
+            // There may be space later. Meanwhile writes are held back as overdue.
+            return self.put_off(dirty_since_ns);
+        }
+        let outcome: Result<()> = rewritten.and_then(|()| {
+            files.iter().try_for_each(|LogFile { path, file, .. }| {
+                self.events
+                    .sync("wal", || file.sync_data())
+                    .map_err(|source| Error::io("fsync", path, source))
+            })
         });
         let us = self.clock.monotonic_ns().saturating_sub(started_ns) / 1000;
         let visible = waiting.last().map(|group| group.last_seq);
@@ -224,6 +247,18 @@ impl LogSync {
         drop(inner);
         self.synced.notify_all();
         synced
+    }
+
+    /// Leaves what was to be synced to a later attempt.
+    fn put_off(&self, dirty_since_ns: Option<u64>) -> Synced {
+        let mut inner = self.inner.lock();
+        inner.syncing_since_ns = None;
+        inner.dirty_since_ns = dirty_since_ns.or(inner.dirty_since_ns);
+        self.update_overdue(&inner);
+        drop(inner);
+        self.synced.notify_all();
+        let is_regular = matches!(self.level, SyncLevel::Interval(_));
+        Synced::NotDue(is_regular.then(|| self.clock.monotonic_ns() + ATTEMPT_INTERVAL_NS))
     }
 
     /// `None` when a sync is due; else when the next is, if any.

@@ -104,8 +104,8 @@ fn open_locked(context: Context, resources: &Resources) -> Result<Core> {
     let wals = replay.run(&files)?;
     tag.stage(Stage::Sync);
     let sync = Arc::new(LogSync::new(options.sync, Arc::clone(&env.clock), context.events.clone()));
-    let previous = hand_to_sync(&context, &wals, &manifest.state.logs, &sync)?;
-    let wal = unless_full(start_wal(&context, previous, &sync))?;
+    let (previous, is_durable) = hand_to_sync(&context, &wals, &manifest.state.logs, &sync)?;
+    let wal = unless_full(start_wal(&context, previous, is_durable, &sync))?;
     let new_wal = wal.as_ref().map(|wal| wal.as_previous().file_num);
     if new_wal.is_some() {
         replay.seal_if_kept_long(&wals);
@@ -166,14 +166,15 @@ fn next_file_num(files: &[Listed], manifest: &RecoveredManifest) -> u64 {
 
 /// Cuts torn and unused ends off, makes the replayed logs durable unless the level promises
 /// nothing, and hands them to the log sync. Returns the end of the history, which the header of the
-/// next log names.
+/// next log names, and whether all of it is durable.
 fn hand_to_sync(
     context: &Context,
     wals: &[RecoveredWal],
     known: &KnownLogs,
     sync: &LogSync,
-) -> Result<Option<PreviousWal>> {
+) -> Result<(Option<PreviousWal>, bool)> {
     let mut previous = None;
+    let mut is_durable = context.options.sync != SyncLevel::Os;
     for wal in wals.iter().filter(|wal| wal.end.good_bytes > 0) {
         let (num, written_bytes) = (wal.file_num, wal.end.good_bytes);
         let path = file_path(&context.dir, FileKind::Wal, num);
@@ -183,24 +184,26 @@ fn hand_to_sync(
         }
         previous = Some(PreviousWal { file_num: num, final_bytes: written_bytes });
         let mut synced_bytes = known.get(&num).copied().unwrap_or(0);
-        if context.options.sync != SyncLevel::Os {
+        if is_durable {
             let unsynced = wal.synced_bytes..written_bytes;
             let again = file.write_again(unsynced).map_err(|e| Error::io("write", &path, e));
             // A file system that copies on writes may have no space for that.
-            let is_written = unless_full(again)?.is_some();
-            file.sync_data().map_err(|e| Error::io("sync", &path, e))?;
-            if is_written {
-                synced_bytes = written_bytes;
-            }
+            is_durable = unless_full(again)?.is_some();
         }
-        sync.add_file(LogFile { num, path, file, written_bytes, synced_bytes });
+        if is_durable {
+            file.sync_data().map_err(|e| Error::io("sync", &path, e))?;
+            synced_bytes = written_bytes;
+        }
+        let doubtful_bytes = written_bytes;
+        sync.add_file(LogFile { num, path, file, written_bytes, synced_bytes, doubtful_bytes });
     }
-    Ok(previous)
+    Ok((previous, is_durable))
 }
 
 fn start_wal(
     context: &Context,
     previous: Option<PreviousWal>,
+    is_durable: bool,
     sync: &LogSync,
 ) -> Result<WalWriter> {
     let Context { env, dir, .. } = context;
@@ -212,9 +215,9 @@ fn start_wal(
         let mapped = map_log(context, &*file, 0);
         let mut wal = WalWriter::start(Arc::clone(&file), &path, num, previous, 0)?;
         wal.map(mapped);
-        // The manifest will record the synced bytes. At `os` the logs before this one may not be
-        // synced, and a log with synced bytes claims that they are.
-        if context.options.sync == SyncLevel::Os {
+        // The manifest will record the synced bytes, and a log with some claims that those before
+        // it are synced.
+        if !is_durable {
             return Ok((wal, 0));
         }
         file.sync_data().map_err(|e| Error::io("sync", &path, e))?;
@@ -222,7 +225,8 @@ fn start_wal(
         Ok((wal, synced_bytes))
     };
     let (wal, synced_bytes) = start().inspect_err(|error| remove_after(error, context, &path))?;
-    sync.add_file(LogFile { num, path, file, written_bytes: wal.end_bytes(), synced_bytes });
+    let written_bytes = wal.end_bytes();
+    sync.add_file(LogFile { num, path, file, written_bytes, synced_bytes, doubtful_bytes: 0 });
     Ok(wal)
 }
 

@@ -142,7 +142,10 @@ impl Maintenance {
         tree.apply(&mut versions, edit, known_logs, &outputs.tables, Some(sealed))?;
         drop(versions);
         self.log.sync.forget_below(next_wal);
-        self.log.env.next_log.retire_below(next_wal)?;
+        if let Err(error) = self.log.env.next_log.retire_below(next_wal) {
+            // The flush is done; the next one lists old logs again.
+            self.context.log.event(Level::Warn, "old_logs_not_listed", &[("error", &error)]);
+        }
         Ok(outputs)
     }
 

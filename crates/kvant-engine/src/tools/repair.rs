@@ -14,7 +14,7 @@
 use super::open::{TOOL_MEMORY_BYTES, lock_existing, open_table_file, table_context};
 use crate::cursor::InternalIterator;
 use crate::db::inventory::{first_seq, lost_logs, needed_wals, open_table};
-use crate::format::{FileKind, FileNum, InternalKeyRef, SeqNum, file_path};
+use crate::format::{FileKind, FileNum, InternalKeyRef, SeqNum, file_path, parse_file_name};
 use crate::memtable::{ChunkPool, MemtableWriter};
 use crate::options::Options;
 use crate::table::{Table, TableBuilder, TableContext, TableOptions, bits_per_key_for};
@@ -23,7 +23,7 @@ use crate::version::{
 };
 use crate::wal;
 use kvant_base::{Error, ErrorKind, Result};
-use kvant_env::{Env, Fs};
+use kvant_env::{DirEntry, Env, Fs};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -69,9 +69,11 @@ struct Repair<'a> {
 /// Repairs the database in `dir`. An undamaged database only gets a new manifest.
 ///
 /// # Errors
-/// `Locked` when the directory is in use; `Unsupported` for files of a newer version; `Io`,
-/// `NoSpace`. After an error no file is lost: each is in its place, in `lost/`, or in both.
+/// `Invalid` when there is no database, or one of LevelDB; `Locked` when the directory is in use;
+/// `Unsupported` for files of a newer version; `Io`, `NoSpace`. After an error no file is lost:
+/// each is in its place, in `lost/`, or in both.
 pub fn repair(env: &Env, dir: &Path) -> Result<RepairReport> {
+    require_database(env, dir)?;
     let _lock = lock_existing(env, dir)?;
     let files = list_files(&*env.fs, dir)?;
     let next_file_num = files.iter().map(|(_, num, _)| num.0 + 1).max().unwrap_or(1);
@@ -105,6 +107,25 @@ pub fn repair(env: &Env, dir: &Path) -> Result<RepairReport> {
         }
     };
     repair.finish(logs)
+}
+
+/// Fails, before a file is left there, if `dir` has nothing to repair: the result would be a new
+/// database in a misspelt directory.
+fn require_database(env: &Env, dir: &Path) -> Result<()> {
+    let entries = env.fs.list(dir).map_err(|e| Error::io("list", dir, e))?;
+    if entries.iter().any(|entry| entry.name.ends_with(".ldb")) {
+        let what = "the directory belongs to LevelDB: serve it with --engine leveldb, which \
+                    repairs it with --recover-anyway";
+        return Err(Error::invalid(what).with_file(dir));
+    }
+    let is_data = |entry: &DirEntry| {
+        let kind = parse_file_name(&entry.name).map(|(kind, _)| kind);
+        matches!(kind, Some(FileKind::Manifest | FileKind::Table | FileKind::Wal))
+    };
+    match entries.iter().any(is_data) {
+        true => Ok(()),
+        false => Err(Error::invalid("there is no database").with_file(dir)),
+    }
 }
 
 impl Repair<'_> {
@@ -144,13 +165,11 @@ impl Repair<'_> {
         }
         let tables = self.nums(FileKind::Table);
         let wals = needed_wals(&self.files, FileNum(0));
-        if !tables.is_empty() || !wals.is_empty() {
-            self.report.losses.push(
-                "the manifest: missing files go unnoticed, and deleted or overwritten records may \
-                 have reappeared"
-                    .to_string(),
-            );
-        }
+        self.report.losses.push(
+            "the manifest: missing files go unnoticed, and deleted or overwritten records may have \
+             reappeared"
+                .to_string(),
+        );
         for num in tables {
             let opened = open_table_file(self.env, self.dir, num, &self.context);
             match self.readable(opened)? {

@@ -2,7 +2,7 @@
 
 use super::open::lock_existing;
 use super::verify::verify_locked;
-use crate::db::directory::parent_of;
+use crate::db::directory::{self, parent_of};
 use kvant_base::{Error, Result};
 use kvant_env::{Env, Fs};
 use std::path::Path;
@@ -22,8 +22,8 @@ pub struct RestoreReport {
 /// not exist. The copy shares no files with the original and may be on another file system.
 ///
 /// # Errors
-/// `Corruption`: the first damage of the checkpoint; `Invalid` when `to` exists; `Locked` when
-/// `from` is in use; `Io`, `NoSpace`.
+/// `Corruption`: the first damage of the checkpoint; `Invalid` when `to` exists; `Locked` when one
+/// of the two is in use; `Io`, `NoSpace`.
 pub fn restore(env: &Env, from: &Path, to: &Path) -> Result<RestoreReport> {
     let fs = &*env.fs;
     if fs.exists(to).map_err(|e| Error::io("look at", to, e))? {
@@ -35,6 +35,14 @@ pub fn restore(env: &Env, from: &Path, to: &Path) -> Result<RestoreReport> {
         return Err(problem);
     }
     fs.create_dir_all(to).map_err(|e| Error::io("create", to, e))?;
+    // Until the end, too: a server would make a database of its own beside the copied files.
+    let _target_lock = directory::lock(env, to)?;
+    // Of a server that was there first; or of a directory that this name led to only now.
+    let found = fs.list(to).map_err(|e| Error::io("list", to, e))?;
+    if let Some(file) = found.iter().find(|entry| entry.name != "LOCK") {
+        let what = format!("the directory to restore to has a file {}", file.name);
+        return Err(Error::invalid(what).with_file(to));
+    }
     let mut report = RestoreReport { file_count: 0, bytes: 0 };
     let mut entries = fs.list(from).map_err(|e| Error::io("list", from, e))?;
     entries.retain(|entry| entry.name != "LOCK" && entry.name != "RESERVE");

@@ -127,6 +127,17 @@ fn checkpoints_to_impossible_places_are_rejected() {
 /// A server that started meanwhile would change files that are being copied.
 #[test]
 fn what_is_being_restored_cannot_be_opened() {
+    assert_locked_by_a_restore(Path::new(DIR));
+}
+
+/// A server that started meanwhile would make a database of its own beside what is copied.
+#[test]
+fn what_is_being_restored_to_cannot_be_opened() {
+    assert_locked_by_a_restore(Path::new("/restored"));
+}
+
+/// Opens `dir` while [`DIR`] is restored to `/restored`.
+fn assert_locked_by_a_restore(dir: &Path) {
     let disk = FaultyFs::new(1);
     let options = small_options(SyncLevel::Os);
     database(&disk, &options).close().expect("closed");
@@ -138,10 +149,11 @@ fn what_is_being_restored_cannot_be_opened() {
         let env = world.env.clone();
         move || restore(&env, Path::new(DIR), to)
     });
-    while !disk.exists(to).expect("looked") {
+    while !disk.exists(&to.join("LOCK")).expect("looked") {
         thread::sleep(Duration::from_millis(1));
     }
-    let error = world.try_open(&options).map(|_| ()).expect_err("it is being copied");
+    let opened = Db::open(world.env.clone(), dir, options.clone(), Resources::new(&options));
+    let error = opened.map(|_| ()).expect_err("it is being copied");
     assert_eq!(error.kind(), ErrorKind::Locked, "{error}");
     disk.set_sync_delay(Duration::ZERO);
     restoring.join().expect("no panic").expect("restored");

@@ -61,6 +61,62 @@ fn what_a_restart_finds_after_a_failed_fsync_survives_a_power_loss() {
     }
 }
 
+/// At `os` the only fsync of the log is that of a close, and a start writes nothing again.
+#[test]
+fn what_a_clean_stop_leaves_after_a_failed_one_survives_a_power_loss() {
+    for level in [SyncLevel::Os, SyncLevel::Always] {
+        let (world, disk) = world();
+        let options = small_options(SyncLevel::Os);
+        let db = world.open(&options);
+        db.put(b"before", b"1", None).expect("written");
+        disk.fail_next(FaultOp::SyncData, ".wal", io::ErrorKind::Other, 1);
+        db.close().expect_err("the fsync failed");
+        drop(db);
+        let db = World::new(4, Arc::new(disk.clone())).open(&options);
+        db.put(b"between", b"2", None).expect("written");
+        db.close().expect("a clean stop");
+        drop(db);
+        let db = World::new(4, Arc::new(disk.clone())).open(&small_options(level));
+        db.put(b"after", b"3", None).expect("written");
+        let image = disk.crash_image(1, CrashStyle::DropUnsynced);
+        drop(db);
+        let db = World::new(4, Arc::new(image)).open(&options);
+        assert_eq!(db.get(b"before").expect("read"), Some(Bytes::from_static(b"1")));
+        assert_eq!(db.get(b"between").expect("read"), Some(Bytes::from_static(b"2")));
+        if level == SyncLevel::Always {
+            assert_eq!(db.get(b"after").expect("read"), Some(Bytes::from_static(b"3")));
+        }
+    }
+}
+
+/// On a file system that copies on writes, after a start without space for that.
+#[test]
+fn a_log_that_a_start_could_not_write_again_is_written_again_before_a_write_counts_as_synced() {
+    for level in [SyncLevel::Always, SyncLevel::Interval(Duration::from_millis(1))] {
+        let (world, disk) = world();
+        let options = small_options(level);
+        let db = world.open(&options);
+        db.put(b"before", b"1", None).expect("written");
+        disk.fail_next(FaultOp::SyncData, ".wal", io::ErrorKind::Other, 1);
+        // At the interval the put has succeeded, and the close fails.
+        let _failed = db.put(b"during", b"2", None).and_then(|()| db.close());
+        drop(db);
+        // The first write of the start.
+        disk.fail_next(FaultOp::Write, ".wal", io::ErrorKind::StorageFull, 1);
+        let db = World::new(4, Arc::new(disk.clone())).open(&options);
+        let during = db.get(b"during").expect("read");
+        db.put(b"after", b"3", None).expect("written");
+        if level != SyncLevel::Always {
+            db.close().expect("closed");
+        }
+        let image = disk.crash_image(1, CrashStyle::DropUnsynced);
+        drop(db);
+        let db = World::new(4, Arc::new(image)).open(&options);
+        assert_eq!(db.get(b"during").expect("read"), during);
+        assert_eq!(db.get(b"after").expect("read"), Some(Bytes::from_static(b"3")));
+    }
+}
+
 #[test]
 fn a_failed_fsync_of_a_table_fences_writes_and_loses_nothing() {
     let (world, disk) = world();

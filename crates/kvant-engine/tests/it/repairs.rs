@@ -46,6 +46,44 @@ fn a_repair_after_a_lost_log_leaves_a_database_that_opens_beside_flushed_logs() 
     assert!(report.moved_files.iter().any(|path| path.file_name() == flushed.file_name()));
 }
 
+/// A repair would make a database of it.
+#[test]
+fn a_directory_without_a_database_is_not_repaired_and_left_as_it_is() {
+    for (names, words) in [
+        (&["notes", "000004.tmp"][..], "there is no database"),
+        (&[], "there is no database"),
+        (&["MANIFEST-000004", "000005.ldb"], "belongs to LevelDB"),
+    ] {
+        let written = Written::new(SyncLevel::Os);
+        written.disk.create_dir_all(Path::new(DIR)).expect("created");
+        for name in names {
+            written.disk.create(&Path::new(DIR).join(name)).expect("created");
+        }
+        let files = written.disk.files();
+        let error = repair(&written.world().env, Path::new(DIR)).expect_err(words);
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+        assert!(error.message().contains(words), "{error}");
+        assert_eq!(written.disk.files(), files, "{words}");
+    }
+}
+
+#[test]
+fn a_manifest_that_cannot_be_read_is_a_loss_even_without_tables_and_logs() {
+    let written = Written::new(SyncLevel::Os);
+    written.world().open(&written.options).close().expect("closed");
+    for log in written.files("wal") {
+        written.disk.remove_file(&log).expect("removed");
+    }
+    let files = written.disk.files().into_iter().map(|(path, _)| path);
+    let is_manifest = |path: &PathBuf| path.to_string_lossy().contains("MANIFEST-");
+    let manifest = files.filter(is_manifest).max().expect("every database has one");
+    written.disk.flip_byte(&manifest, 0, 1).expect("there");
+    let (report, found) = written.repair();
+    assert!(found.is_empty());
+    assert_eq!(report.losses.len(), 1, "{:?}", report.losses);
+    assert!(report.losses[0].starts_with("the manifest: "), "{:?}", report.losses);
+}
+
 #[test]
 fn a_repair_that_fails_late_loses_no_damaged_file() {
     for (op, suffix) in [

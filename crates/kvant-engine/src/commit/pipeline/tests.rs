@@ -92,7 +92,14 @@ fn pipeline(
     let path = Path::new("/000001.wal");
     let file = disk.create(path).expect("created");
     let (num, path) = (FileNum(1), path.to_path_buf());
-    sync.add_file(LogFile { num, path, file, written_bytes: 0, synced_bytes: 0 });
+    sync.add_file(LogFile {
+        num,
+        path,
+        file,
+        written_bytes: 0,
+        synced_bytes: 0,
+        doubtful_bytes: 0,
+    });
     let journal = Journal::new(NamedMutex::new("journal", Vec::new()));
     let env = FakeEnv {
         journal: Arc::clone(&journal),

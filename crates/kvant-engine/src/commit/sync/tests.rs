@@ -14,7 +14,14 @@ fn log_file(disk: &FaultyFs) -> LogFile {
     let path = Path::new("/000001.wal");
     let file = disk.create(path).expect("created");
     file.write_all_at(b"bytes", 0).expect("written");
-    LogFile { num: FileNum(1), path: path.to_path_buf(), file, written_bytes: 5, synced_bytes: 0 }
+    LogFile {
+        num: FileNum(1),
+        path: path.to_path_buf(),
+        file,
+        written_bytes: 5,
+        synced_bytes: 0,
+        doubtful_bytes: 0,
+    }
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub(crate) struct ManifestWriter {
     snapshot_end_bytes: u64,
     /// The error after which nothing can be appended.
     fenced: Option<Error>,
+    /// What the file has may be in memory only, because an earlier process failed to sync it.
+    is_doubtful: bool,
     buffer: Vec<u8>,
 }
 
@@ -71,18 +73,28 @@ impl ManifestWriter {
         let path = file_path(dir, FileKind::Manifest, num);
         let file = fs.open_writable(&path).map_err(|error| Error::io("open", &path, error))?;
         file.set_len(end_bytes).map_err(|error| Error::io("truncate", &path, error))?;
-        match file.write_again(0..end_bytes) {
+        let is_doubtful = match file.write_again(0..end_bytes) {
             // A file system that copies on writes may have no space for that.
-            Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
-            written => written.map_err(|error| Error::io("write", &path, error))?,
-        }
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => true,
+            written => written.map(|()| false).map_err(|error| Error::io("write", &path, error))?,
+        };
         file.sync_data().map_err(|error| Error::io("fsync", &path, error))?;
-        Ok(ManifestWriter::at_end(file, path, num, end_bytes))
+        Ok(ManifestWriter { is_doubtful, ..ManifestWriter::at_end(file, path, num, end_bytes) })
     }
 
     fn at_end(file: Arc<dyn File>, path: PathBuf, num: FileNum, end_bytes: u64) -> ManifestWriter {
         let (snapshot_end_bytes, buffer) = (end_bytes, Vec::new());
-        ManifestWriter { file, path, num, end_bytes, snapshot_end_bytes, fenced: None, buffer }
+        let (fenced, is_doubtful) = (None, false);
+        ManifestWriter {
+            file,
+            path,
+            num,
+            end_bytes,
+            snapshot_end_bytes,
+            fenced,
+            is_doubtful,
+            buffer,
+        }
     }
 
     /// Appends `edit` and makes it durable.
@@ -94,6 +106,11 @@ impl ManifestWriter {
     pub(crate) fn append(&mut self, edit: &VersionEdit) -> Result<()> {
         if let Some(first_cause) = &self.fenced {
             return Err(first_cause.clone().with_kind(ErrorKind::Fenced));
+        }
+        if self.is_doubtful {
+            let again = self.file.write_again(0..self.end_bytes);
+            again.map_err(|error| Error::io("write", &self.path, error))?;
+            self.is_doubtful = false;
         }
         self.buffer.clear();
         append_record(&mut self.buffer, self.num, self.end_bytes, edit)?;
