@@ -6,6 +6,7 @@
 //! 2. A block counts for a figure if all four of its attempts have it.
 //! 3. Latencies are compared only of attempts at one planned rate, and not of closed loops, whose
 //!    latencies follow from their rates.
+//! 4. Of searches nothing is claimed if one that counts found no rate.
 
 use super::directory::{Directory, Measurement, PhaseOf, of_median_p99, offered};
 use super::figures;
@@ -112,7 +113,12 @@ fn compared(
                 .map(|side| Some([value(side, first)?, value(side, second)?]));
             intervals::log_ratio(a?, b?)
         };
-        let ratios: Vec<Option<f64>> = order::blocks(directory.run.repeats).map(block).collect();
+        // The other blocks are those in which that side coped.
+        let has_failed = |side: &OfRepeats| values(side, &key).len() < side.len();
+        let is_partial = a_case.kind == PhaseKind::FindMax && sides.iter().any(has_failed);
+        let ratios: Vec<Option<f64>> = order::blocks(directory.run.repeats)
+            .map(|repeats| block(repeats).filter(|_| !is_partial))
+            .collect();
         let [a, b] = [0, 1].map(|side| median(&sorted(values(&sides[side], &key))));
         let step = sides.iter().flat_map(|side| side.values()).find_map(|one| one.steps.get(key.0));
         let figure = Compared {

@@ -251,16 +251,20 @@ impl Stage {
         let Some(ttl_s) = resolved.data.as_ref().and_then(|data| data.ttl_s) else {
             return Ok(());
         };
-        let name = &resolved.subject.name;
-        let key = format!("{} {store}", store_owner(plan, &resolved.subject));
+        let owner = store_owner(plan, &resolved.subject);
+        let key = format!("{owner} {store}");
         let age = self.stored_at.get(&key).map(Instant::elapsed);
         if age.is_none_or(|age| age < Duration::from_secs(ttl_s) / 2) {
             return Ok(());
         }
         self.stored_at.remove(&key);
-        self.stored.remove(name);
-        if let Some(current) = self.current.as_mut().filter(|current| current.name == *name) {
-            current.is_changed = true;
+        // Both sides of a comparison may have copies of them.
+        let owners = plan.subjects.iter().filter(|subject| store_owner(plan, subject) == owner);
+        for Subject { name, .. } in owners {
+            self.stored.remove(name);
+            if let Some(current) = self.current.as_mut().filter(|current| current.name == *name) {
+                current.is_changed = true;
+            }
         }
         match self.checkpoints.remove(&key) {
             Some(checkpoint) => remove(&checkpoint),

@@ -60,6 +60,11 @@ impl Waited {
         self.parts.values().sum()
     }
 
+    /// The part that is left without them. Parts of a whole may add up to more by a rounding.
+    pub(super) fn left(&self) -> f64 {
+        (1.0 - self.direct()).max(0.0)
+    }
+
     /// All waits.
     pub(super) fn all(&self) -> f64 {
         self.direct() + self.behind_others
@@ -381,7 +386,7 @@ fn limit(waited: &mut Waited) {
     if direct > 1.0 {
         waited.parts.values_mut().for_each(|part| *part /= direct);
     }
-    waited.behind_others = waited.behind_others.min((1.0 - waited.direct()).max(0.0));
+    waited.behind_others = waited.behind_others.min(waited.left());
 }
 
 /// What the phases of a request consist of.
@@ -425,3 +430,6 @@ fn fsync_ns(request: &Request, phase: Phase, evidence: &Evidence) -> f64 {
         .map(|(start_ns, end_ns)| end_ns.min(to_ns).saturating_sub(start_ns.max(from_ns)) as f64)
         .sum()
 }
+
+#[cfg(test)]
+mod tests;

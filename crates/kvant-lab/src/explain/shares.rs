@@ -188,7 +188,7 @@ impl<'a> Tail<'a> {
             .excess
             .iter()
             .zip(&self.waited)
-            .map(|(excess, waited)| excess * (1.0 - waited.direct()))
+            .map(|(excess, waited)| excess * waited.left())
             .collect();
         let mut rng = Rng::new(SEED);
         let presences: Vec<Vec<bool>> = suspects
@@ -280,7 +280,7 @@ impl Sums {
         for (cause, part) in &waited.parts {
             *self.direct.entry(cause.clone()).or_default() += part * excess;
         }
-        let left = excess * (1.0 - waited.direct());
+        let left = excess * waited.left();
         let behind = if left > 0.0 { waited.behind_others * excess / left } else { 0.0 };
         self.left += left;
         self.behind_others += left * behind;

@@ -40,6 +40,14 @@ impl Plan {
             phase.is_profiled = false;
         }
         self.subjects.iter_mut().for_each(|subject| subject.is_profiled = false);
+        // Whatever the requests do, the store is another one after these: in the next attempt they
+        // would find nothing to do.
+        let changes_store = |suspect: &Suspect| {
+            matches!(suspect, Suspect::Flush | Suspect::Compaction | Suspect::Checkpoint)
+        };
+        if facts.suspects.iter().any(changes_store) {
+            self.workloads.iter_mut().for_each(|workload| workload.changes_data = true);
+        }
         // A run is resumed only with an unchanged text.
         let names: Vec<&str> = facts.suspects.iter().map(|suspect| suspect.name()).collect();
         self.text += &format!("\n# suspects: {}\n# blocks: {block_count}\n", names.join(", "));

@@ -5,10 +5,10 @@
 //!
 //! Invariants:
 //! 1. Phases are closed loops, or hold a constant rate that the plan says: it is slowed down as
-//!    the stages are.
+//!    the stages are. A load beside has no rate: it would not be slowed down.
 //! 2. Nothing is recorded: the profiler would be slowed down with the server.
 
-use super::{PhaseTask, Plan, PlannedRate, Requests};
+use super::{PhaseTask, Plan, PlannedRate, Requests, Workload};
 use crate::record::WhatIfFacts;
 use kvant_base::tag::Stage;
 use kvant_load::workload::Kind;
@@ -45,6 +45,17 @@ impl Plan {
             let name = &workload.name;
             return Err(format!(
                 "`{name}` is a program, which cannot be slowed down: leave it out"
+            ));
+        }
+        let has_rate_beside = |workload: &&Workload| {
+            let rate = workload.beside.as_ref().and_then(|beside| beside.rate.as_ref());
+            rate.is_some_and(|rate| *rate != PlannedRate::Fixed(0.0))
+        };
+        if let Some(workload) = self.workloads.iter().find(has_rate_beside) {
+            let name = &workload.name;
+            return Err(format!(
+                "the load beside `{name}` has a rate, which is not slowed down with the server: \
+                 leave the rate out"
             ));
         }
         self.phases.retain(|phase| matches!(phase.task, PhaseTask::Hold(_) | PhaseTask::Closed));

@@ -7,16 +7,26 @@ use crate::record::ComparisonFacts;
 
 /// A run of 8 blocks; `b` has the files of B by repeat.
 fn compared(assertions: &[&str], b: impl Fn(u32) -> (AttemptVerdict, Files)) -> Sides {
-    let mut fixture =
-        Fixture::new(vec![case(0, "A", PhaseKind::Hold), case(1, "B", PhaseKind::Hold)]);
-    fixture.run.repeats = 16;
+    compared_of(PhaseKind::Hold, 16, assertions, || files(MS, 8 * MS, 100 * MS), b)
+}
+
+/// A run of a kind of phases; `a` has the files of A.
+fn compared_of(
+    kind: PhaseKind,
+    repeats: u32,
+    assertions: &[&str],
+    a: impl Fn() -> Files,
+    b: impl Fn(u32) -> (AttemptVerdict, Files),
+) -> Sides {
+    let mut fixture = Fixture::new(vec![case(0, "A", kind), case(1, "B", kind)]);
+    fixture.run.repeats = repeats;
     fixture.run.comparison = Some(ComparisonFacts {
         a: "this".to_owned(),
         b: "workers=4".to_owned(),
         assertions: assertions.iter().map(|text| (*text).to_owned()).collect(),
     });
-    for repeat in 1..=16 {
-        fixture.attempt(0, repeat, AttemptVerdict::Valid, files(MS, 8 * MS, 100 * MS));
+    for repeat in 1..=repeats {
+        fixture.attempt(0, repeat, AttemptVerdict::Valid, a());
         let (verdict, files) = b(repeat);
         fixture.attempt(1, repeat, verdict, files);
     }
@@ -80,4 +90,22 @@ fn latencies_at_different_rates_are_not_compared() {
     let median = figure(&sides, Figure::P50);
     assert_eq!((median.block_count, median.ratio), (0, None));
     assert_eq!(figure(&sides, Figure::Cpu).block_count, 8);
+}
+
+#[test]
+fn of_searches_nothing_is_claimed_if_one_found_no_rate() {
+    // One block more than an interval needs.
+    let sides_of = |failed: Option<u32>| {
+        let a = || search(Some(5_000.0), 5_150.0);
+        compared_of(PhaseKind::FindMax, 18, &["rate >= 1.1x"], a, |repeat| {
+            let rate = (failed != Some(repeat)).then_some(6_000.0);
+            (AttemptVerdict::Valid, search(rate, 6_200.0))
+        })
+    };
+    let all = sides_of(None);
+    assert_eq!((figure(&all, Figure::Rate).block_count, all.decision()), (9, Decision::Holds));
+    let but_one = sides_of(Some(7));
+    let rate = figure(&but_one, Figure::Rate);
+    assert_eq!((rate.block_count, rate.interval), (0, None));
+    assert_eq!(but_one.decision(), Decision::Undecided);
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::record::ComparisonFacts;
 use std::cell::Cell;
 
 #[test]
@@ -34,4 +35,25 @@ fn a_subject_that_computes_or_writes_is_not_idle() {
     assert!(is_idle(before, after(10, 64 << 10)));
     assert!(!is_idle(before, after(20, 0)));
     assert!(!is_idle(before, after(0, 1 << 20)));
+}
+
+#[test]
+fn data_that_expire_are_forgotten_by_all_subjects_of_their_store() {
+    let left_after = |b: &str| -> Vec<String> {
+        let text = "[data]\nttl = \"1s\"\n[phase]\nheld = \"1k\"\n";
+        let plan = Plan::parse(text, Path::new("t.toml")).unwrap();
+        let (a, b) = ("this".to_owned(), b.to_owned());
+        let plan = plan.compare(ComparisonFacts { a, b, assertions: Vec::new() }, 1).unwrap();
+        let resolved = plan.resolve(&plan.cases()[0]).unwrap();
+        let store = store_key(&resolved);
+        let mut stage = Stage::new();
+        stage.stored = SIDES.map(|side| (side.to_owned(), store.clone())).into();
+        let key = format!("{} {store}", store_owner(&plan, &resolved.subject));
+        let long_ago = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
+        stage.stored_at.insert(key, long_ago);
+        stage.drop_expiring(&plan, &resolved, &store).unwrap();
+        stage.stored.into_keys().collect()
+    };
+    assert_eq!(left_after("workers=4"), [""; 0]);
+    assert_eq!(left_after("memory=64MiB"), ["B"], "it has a store of its own");
 }

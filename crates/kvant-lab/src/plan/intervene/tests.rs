@@ -29,6 +29,18 @@ fn a_plan_becomes_blocks_of_a_held_rate() {
 }
 
 #[test]
+fn a_store_that_suspects_change_is_restored_for_each_attempt() {
+    let is_restored = |suspects: &[Suspect]| {
+        let facts = InterventionFacts::new(suspects.to_vec());
+        plan(PLAN).intervene(facts, 9).unwrap().workloads[0].changes_data
+    };
+    assert!(!is_restored(&[Suspect::Pause, Suspect::Profiler, Suspect::Neighbour]));
+    for suspect in [Suspect::Flush, Suspect::Compaction, Suspect::Checkpoint] {
+        assert!(is_restored(&[Suspect::Pause, suspect]), "{suspect:?}");
+    }
+}
+
+#[test]
 fn what_cannot_be_told_apart_from_the_lab_is_refused() {
     let facts = |suspect| InterventionFacts::new(vec![suspect]);
     let share = plan(&PLAN.replace("rate = 500", "rate = \"60%\""));

@@ -127,7 +127,16 @@ fn task(table: &Table<'_>, what: &str, name: Name<'_>) -> Option<(PhaseTask, usi
     let task = match key {
         "rate" => PhaseTask::Hold(value.parse(key, rate)?),
         "steps" => PhaseTask::Steps(several(&value, key, rate)?),
-        "factors" => PhaseTask::Factors(several(&value, key, factor)?),
+        "factors" => {
+            let factors = several(&value, key, factor)?;
+            // Reports know a step by its factor: equal ones would be one figure.
+            for (index, factor) in factors.iter().enumerate() {
+                if factors[..index].contains(factor) {
+                    value.refuse(format!("`{key}` has the factor {factor} twice"));
+                }
+            }
+            PhaseTask::Factors(factors)
+        }
         "ramp" => {
             let (from, to) = value.parse(key, ramp)?;
             PhaseTask::Ramp { from, to }

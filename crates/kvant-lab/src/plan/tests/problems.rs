@@ -126,6 +126,12 @@ fn a_share_needs_a_maximum_before_it() {
 }
 
 #[test]
+fn equal_factors_are_refused() {
+    let found = problem_of("[phase]\nmax = \"closed\"\nall = { factors = [0.5, 2, 2.0] }\n");
+    assert_eq!(found, "t.toml:3:19: `factors` has the factor 2 twice");
+}
+
+#[test]
 fn a_sweep_changes_something_and_is_bounded() {
     let found = problem_of("[subject]\njava = { command = \"java\" }\n[sweep]\nworkers = [1, 2]\n");
     assert_eq!(

@@ -64,4 +64,13 @@ fn what_cannot_be_slowed_down_is_refused() {
                    [phase]\nhighest = \"closed\"\n";
     let problem = plan(program).what_if(facts(), 9).unwrap_err();
     assert!(problem.contains("`get` is a program"), "{problem}");
+    let beside = |of_beside: &str| {
+        let put = format!("put = {{ beside = {{ kind = \"get\"{of_beside} }} }}");
+        plan(&PLAN.replace("put = {}", &put)).what_if(facts(), 9)
+    };
+    for rate in ["1000", "\"50% of get\"", "\"1k at most 50% of get\""] {
+        let problem = beside(&format!(", rate = {rate}")).unwrap_err();
+        assert!(problem.contains("beside `put` has a rate"), "{rate}: {problem}");
+    }
+    assert!(beside("").is_ok() && beside(", idle = true").is_ok());
 }
