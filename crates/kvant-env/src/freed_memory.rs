@@ -58,14 +58,33 @@ struct FreedMemory {
     state: NamedMutex<State>,
 }
 
+/// What is released.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// Free pages of the block cache.
+    Pages,
+    /// Freed memory of the allocator.
+    Heaps,
+}
+
+impl Kind {
+    /// One of so many parts of the budget is worth a release.
+    fn parts(self) -> u64 {
+        match self {
+            Kind::Pages => PAGES_RELEASED_PARTS,
+            Kind::Heaps => RELEASED_PARTS,
+        }
+    }
+}
+
 /// What the task knows since the last release.
 #[derive(Default)]
 struct State {
     /// The least that was resident and counted by no other consumer: it stays. `None` until the
     /// first look.
     expected: Option<Reservation>,
-    /// Since when there is more, by what is worth a release.
-    grown_since_ns: Option<u64>,
+    /// Since when there is more, by what is worth a release, of each kind.
+    grown_since_ns: [Option<u64>; 2],
     /// When the C library released memory the last time.
     released_ns: Option<u64>,
 }
@@ -82,20 +101,21 @@ impl FreedMemory {
     }
 
     /// Whether to release now, with so much resident memory, of which so much is counted by no
-    /// other consumer: if at least one part in `parts` of the budget is not expected.
-    fn is_due(&self, resident_bytes: u64, uncounted_bytes: u64, parts: u64) -> bool {
+    /// other consumer: if at least one part in [`Kind::parts`] of the budget is not expected.
+    fn is_due(&self, resident_bytes: u64, uncounted_bytes: u64, kind: Kind) -> bool {
         let mut state = self.state.lock();
         let expected = state
             .expected
             .get_or_insert_with(|| self.memory.reserve(Consumer::Process, uncounted_bytes));
         let expected_bytes = expected.bytes().min(uncounted_bytes);
         expected.resize(expected_bytes);
-        if uncounted_bytes - expected_bytes < self.memory.limit_bytes() / parts {
-            state.grown_since_ns = None;
+        let since_ns = &mut state.grown_since_ns[kind as usize];
+        if uncounted_bytes - expected_bytes < self.memory.limit_bytes() / kind.parts() {
+            *since_ns = None;
             return false;
         }
         let now_ns = self.clock.monotonic_ns();
-        let grown_since_ns = *state.grown_since_ns.get_or_insert(now_ns);
+        let grown_since_ns = *since_ns.get_or_insert(now_ns);
         self.is_near_limit(resident_bytes, 1) || now_ns - grown_since_ns >= UNUSED_NS
     }
 
@@ -117,7 +137,7 @@ impl FreedMemory {
         let end_ns = self.clock.monotonic_ns();
         let left_bytes = uncounted_bytes_of(&self.memory).map_or(uncounted_bytes, |(_, left)| left);
         let mut state = self.state.lock();
-        state.grown_since_ns = None;
+        state.grown_since_ns = [None; 2];
         state.released_ns = Some(end_ns);
         if let Some(expected) = &mut state.expected {
             expected.resize(left_bytes);
@@ -151,14 +171,14 @@ impl Task for FreedMemory {
             return Step::Finished;
         };
         // Fewer free pages than that are taken again before they have returned.
-        if self.is_due(resident_bytes, uncounted_bytes, PAGES_RELEASED_PARTS)
+        if self.is_due(resident_bytes, uncounted_bytes, Kind::Pages)
             && posix::free_page_bytes() >= self.memory.limit_bytes() / PAGES_RELEASED_PARTS
         {
             posix::release_free_pages();
             let left = uncounted_bytes_of(&self.memory);
             (resident_bytes, uncounted_bytes) = left.unwrap_or((resident_bytes, uncounted_bytes));
         }
-        if self.is_due(resident_bytes, uncounted_bytes, RELEASED_PARTS) && self.may_release() {
+        if self.is_due(resident_bytes, uncounted_bytes, Kind::Heaps) && self.may_release() {
             self.release(uncounted_bytes);
         }
         let is_near = self.is_near_limit(resident_bytes, 2);

@@ -13,7 +13,7 @@ fn task(limit_bytes: u64) -> (FreedMemory, Arc<MockClock>) {
 }
 
 fn is_due(task: &FreedMemory, resident_bytes: u64, uncounted_bytes: u64) -> bool {
-    task.is_due(resident_bytes, uncounted_bytes, RELEASED_PARTS)
+    task.is_due(resident_bytes, uncounted_bytes, Kind::Heaps)
 }
 
 fn resident_bytes() -> u64 {
@@ -60,6 +60,21 @@ fn memory_that_may_be_used_again_is_released_after_a_minute_without_use() {
     assert!(!is_due(&task, 400 * MIB, 300 * MIB));
     clock.advance(Duration::from_secs(60));
     assert!(is_due(&task, 400 * MIB, 300 * MIB), "nothing has taken it");
+}
+
+/// As much as is worth a release of pages, and not of heaps, whose time does not begin.
+#[test]
+fn free_pages_are_released_after_a_minute_although_heaps_are_not() {
+    const MIB: u64 = 1 << 20;
+    let (task, clock) = task(1024 * MIB);
+    assert!(!is_due(&task, 100 * MIB, 0));
+    for _ in 0..3 {
+        assert!(!task.is_due(200 * MIB, 40 * MIB, Kind::Pages));
+        assert!(!is_due(&task, 200 * MIB, 40 * MIB));
+        clock.advance(Duration::from_secs(20));
+    }
+    assert!(task.is_due(200 * MIB, 40 * MIB, Kind::Pages));
+    assert!(!is_due(&task, 200 * MIB, 40 * MIB));
 }
 
 #[test]

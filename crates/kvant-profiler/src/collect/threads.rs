@@ -7,13 +7,16 @@
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{Access, Dir, Mode, OFlags};
+use rustix::io::Errno;
 use std::io;
 use std::path::Path;
+
+const TASKS: &str = "/proc/self/task";
 
 /// Lists the ids of all threads.
 pub(super) fn list() -> io::Result<Vec<u32>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let dir = rustix::fs::open("/proc/self/task", flags, Mode::empty())?;
+    let dir = rustix::fs::open(TASKS, flags, Mode::empty())?;
     let mut ids = Vec::new();
     for entry in Dir::new(dir)? {
         // Other entries are `.` and `..`.
@@ -25,8 +28,9 @@ pub(super) fn list() -> io::Result<Vec<u32>> {
 }
 
 pub(super) fn has_ended(id: u32) -> bool {
-    rustix::fs::access(format!("/proc/self/task/{id}"), Access::EXISTS)
-        == Err(rustix::io::Errno::NOENT)
+    let exists = |path: &str| rustix::fs::access(path, Access::EXISTS);
+    // Without `/proc`, as in some chroots, no thread has its directory.
+    exists(&format!("{TASKS}/{id}")) == Err(Errno::NOENT) && exists(TASKS).is_ok()
 }
 
 /// A thread's name; `None` if it has ended.
@@ -71,7 +75,7 @@ impl SchedulerStats {
             Ok(count) => {
                 parse(&text[..count]).map_or(ReadyTime::Unknown, |ns| ReadyTime::Waited { ns })
             }
-            Err(rustix::io::Errno::SRCH) => ReadyTime::Ended,
+            Err(Errno::SRCH) => ReadyTime::Ended,
             Err(_unreadable) => ReadyTime::Unknown,
         }
     }

@@ -14,11 +14,13 @@ use kvant_base::tag::{Activity, Stage};
 use kvant_base::varint::take_u64;
 use serde::{Deserialize, Serialize};
 
-/// The largest count of texts, threads, spans and modules.
+/// The largest count of texts, threads, spans, fields of all spans, and modules.
 const SMALL_COUNT_MAX: usize = 1 << 20;
 /// The largest count of samples, frames, stacks and functions.
 const LARGE_COUNT_MAX: usize = 4 << 20;
 const BUILD_ID_BYTES_MAX: usize = 64;
+/// The most frames of a stack: more than a sample has.
+const DEPTH_MAX: u16 = 512;
 /// Total length of the names and files of all frames, each counted as often as it is used.
 const SYMBOL_BYTES_MAX: usize = 128 << 20;
 const FLAG_KERNEL: u8 = 1;
@@ -80,15 +82,19 @@ pub(super) fn put_spans(out: &mut Vec<u8>, spans: &[Span]) {
 }
 
 pub(super) fn take_spans(input: &mut &[u8]) -> Option<Vec<Span>> {
-    let rows: Vec<(_, u64, Option<u64>, Vec<_>)> = take_rows(input, SMALL_COUNT_MAX)?;
-    let span = |(kind, start_ns, length_ns, fields): (_, u64, Option<u64>, Vec<_>)| {
+    let count = take_u64(input).filter(|&count| count <= SMALL_COUNT_MAX as u64)?;
+    let mut fields_left = SMALL_COUNT_MAX;
+    let span = |_number| {
+        let (kind, start_ns, length_ns): (_, u64, Option<u64>) = take(input)?;
         let end_ns = match length_ns {
             None => None,
             Some(length_ns) => Some(start_ns.checked_add(length_ns)?),
         };
-        (fields.len() <= SMALL_COUNT_MAX).then_some(Span { kind, start_ns, end_ns, fields })
+        let fields: Vec<_> = take_rows(input, fields_left)?;
+        fields_left -= fields.len();
+        Some(Span { kind, start_ns, end_ns, fields })
     };
-    rows.into_iter().map(span).collect()
+    (0..count).map(span).collect()
 }
 
 pub(super) fn put_names(out: &mut Vec<u8>, names: &[String]) {
@@ -142,11 +148,14 @@ pub(super) fn put_stacks(out: &mut Vec<u8>, stacks: &[Stack]) {
 pub(super) fn take_stacks(input: &mut &[u8], frame_count: usize) -> Option<Vec<Stack>> {
     let distances: Vec<u32> = take_rows(input, LARGE_COUNT_MAX)?;
     let mut frame = 0i64;
+    let mut depths: Vec<u16> = vec![0];
     let node = |(number, distance): (u32, u32)| {
         frame = frame.checked_add(take(input)?)?;
         let is_valid = distance > 0 && (0..frame_count as i64).contains(&frame);
         let parent = number.checked_sub(distance).filter(|_| is_valid)?;
-        Some(Stack { parent, frame: frame as u32 })
+        let depth = depths[parent as usize] + 1;
+        depths.push(depth);
+        (depth <= DEPTH_MAX).then_some(Stack { parent, frame: frame as u32 })
     };
     let root = Some(Stack { parent: 0, frame: 0 });
     std::iter::once(root).chain((1..).zip(distances).map(node)).collect()

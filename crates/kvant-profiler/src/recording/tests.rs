@@ -297,3 +297,29 @@ fn perf_events_without_the_kernel_state_their_blind_spot() {
     assert_eq!(blind_spot("perf", true), None);
     assert_eq!(blind_spot("timer", false), None);
 }
+
+/// Stacks that are one chain would make each sample as long as the chain.
+#[test]
+fn stacks_deeper_than_those_of_samples_are_refused() {
+    let chain = |depth: u32| {
+        let mut recording = example();
+        let node = |number: u32| Stack { parent: number.saturating_sub(1), frame: 0 };
+        recording.stacks = (0..=depth).map(node).collect();
+        decode(&encode(&recording))
+    };
+    assert!(chain(512).is_ok());
+    assert_eq!(chain(513).unwrap_err().kind(), ErrorKind::Corruption);
+}
+
+#[test]
+fn fields_of_spans_are_counted_together() {
+    const FIELDS_MAX: usize = 1 << 20;
+    let with_fields = |counts: [usize; 2]| {
+        let fields = |count| vec![(String::new(), String::new()); count];
+        let span =
+            |count| Span { kind: String::new(), start_ns: 0, end_ns: None, fields: fields(count) };
+        decode(&encode(&Recording { spans: counts.map(span).to_vec(), ..Recording::default() }))
+    };
+    assert!(with_fields([FIELDS_MAX - 1, 1]).is_ok());
+    assert_eq!(with_fields([FIELDS_MAX, 1]).unwrap_err().kind(), ErrorKind::Corruption);
+}

@@ -33,9 +33,12 @@ impl Identities {
     pub fn can_name(&self, recording: &Recording) -> bool {
         let has_kernel = recording.frames.iter().any(|frame| frame.is_kernel);
         let knows_kernel = || boot_id().is_some_and(|id| self.0.contains(&id));
-        let files = modules::frames_by_file(recording).into_keys().flatten();
-        let mut files = files.filter(|path| path.starts_with('/'));
+        let by_file = modules::frames_by_file(recording);
+        let has_vdso = by_file.contains_key(&Some("[vdso]"));
+        let knows_vdso = || boot_id().is_some_and(|id| self.0.contains(&vdso_of(&id)));
+        let mut files = by_file.into_keys().flatten().filter(|path| path.starts_with('/'));
         (!has_kernel || knows_kernel())
+            && (!has_vdso || knows_vdso())
             && files.all(|path| {
                 modules::of_file(recording, Some(path)).all(|module| {
                     !module.build_id.is_empty() && self.0.contains(&hex(&module.build_id))
@@ -49,7 +52,13 @@ pub fn visible() -> Identities {
     let modules = maps::own_modules().into_iter();
     let files = modules.filter(|module| !module.build_id.is_empty());
     let kernel = boot_id().filter(|_| kernel::is_visible());
-    Identities(files.map(|module| hex(&module.build_id)).chain(kernel).collect())
+    let vdso = boot_id().map(|id| vdso_of(&id));
+    Identities(files.map(|module| hex(&module.build_id)).chain(kernel).chain(vdso).collect())
+}
+
+/// The code that a kernel maps into every process, which has names where the kernel has none.
+fn vdso_of(boot_id: &str) -> String {
+    format!("vdso:{boot_id}")
 }
 
 /// The file with this build id that this process executes.

@@ -188,6 +188,24 @@ fn a_process_of_the_same_build_can_name_a_recording() {
     assert!(!own.can_name(&recording));
 }
 
+/// `[vdso]` is the kernel's, and has no build id.
+#[test]
+fn only_a_process_on_the_same_machine_can_name_its_vdso() {
+    let own = visible();
+    let mut recording = recording(&[(0x1000, false)]);
+    recording.facts.modules = vec![Module {
+        path: "[vdso]".into(),
+        start: 0x1000,
+        end: 0x2000,
+        file_offset_bytes: 0,
+        build_id: Vec::new(),
+    }];
+    assert!(own.can_name(&recording));
+    let text = own.to_text();
+    let elsewhere = text.split(',').filter(|part| !part.starts_with("vdso:")).collect::<Vec<_>>();
+    assert!(!Identities::of_text(&elsewhere.join(",")).can_name(&recording));
+}
+
 #[test]
 fn other_files_have_no_layout() {
     for head in [&b""[..], b"\x7fELF", b"#!/bin/sh\n", &[0; 4096]] {
