@@ -10,7 +10,7 @@ use crate::health::{Fence, WriteHealth};
 use crate::log_sync::LogSync;
 use crate::options::{Options, SyncLevel};
 use crate::range::Range;
-use crate::space::Space;
+use crate::space::{PROBE_BYTES, Space};
 use crate::stats::{self, Stats};
 use crate::status;
 use crate::writer::{Done, Figures, Queue, Writer};
@@ -21,6 +21,7 @@ use kvant_base::wait::WaitKind;
 use kvant_base::{Consumer, Error, ErrorKind, MemoryBudget, Reservation, Result};
 use kvant_env::{Env, Signal, TaskHandle};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -80,8 +81,11 @@ impl LevelDb {
         resources: Resources,
     ) -> Result<LevelDb> {
         directory::prepare(&env, dir, true)?;
-        Database::repair(dir, &options.tuning(false))
-            .map_err(|text| directory::name_owner(dir, status::error(dir, &text)))?;
+        let lock = lock(dir)?;
+        let repaired = Database::repair(dir, &options.tuning(false));
+        // Before LevelDB takes it: to close another descriptor of the file ends the lock.
+        drop(lock);
+        repaired.map_err(|text| status::error(dir, &text))?;
         LevelDb::start(env, dir, options, resources, false)
     }
 
@@ -92,6 +96,8 @@ impl LevelDb {
         resources: Resources,
         creates: bool,
     ) -> Result<LevelDb> {
+        // LevelDB knows what this process has open by name, and would open another name again.
+        let dir = &env.fs.canonical(dir).map_err(|error| Error::io("look at", dir, error))?;
         let db = Database::open(dir, &options.tuning(creates))
             .map_err(|text| directory::name_owner(dir, status::error(dir, &text)))?;
         let (major, minor) = ffi::version();
@@ -232,7 +238,8 @@ impl LevelDb {
     /// made beside it and renamed when it is complete. After an error nothing of it is left.
     ///
     /// # Errors
-    /// `Invalid`: the directory exists; others where a read or write fails.
+    /// `Invalid`: the directory exists; `NoSpace`: the copy would leave too little; others where a
+    /// read or write fails.
     pub fn checkpoint(&self, dir: &Path) -> Result<()> {
         let fs = &*self.env.fs;
         if fs.exists(dir).map_err(|error| Error::io("look at", dir, error))? {
@@ -262,8 +269,14 @@ impl LevelDb {
     fn copy(&self, dir: &Path) -> Result<()> {
         let mut records = self.range(&[], None)?;
         let mut loader = Loader::create(&self.env, dir, &self.options)?;
+        let mut unlooked_bytes = PROBE_BYTES;
         while let Some((key, value)) = records.next()? {
+            if unlooked_bytes >= PROBE_BYTES {
+                self.space.require_room_for_copy(dir)?;
+                unlooked_bytes = 0;
+            }
             loader.put(key, value)?;
+            unlooked_bytes += (key.len() + value.len()) as u64;
         }
         loader.finish().map(|_count| ())
     }
@@ -323,6 +336,24 @@ impl LevelDb {
         };
         self.db.store(None);
         synced
+    }
+}
+
+/// Takes LevelDB's own lock of the directory until the result is dropped: its repair takes none.
+#[expect(clippy::disallowed_types, reason = "a lock needs a descriptor")]
+fn lock(dir: &Path) -> Result<OwnedFd> {
+    let path = dir.join(directory::LOCK);
+    let mut options = std::fs::OpenOptions::new();
+    let opened = options.write(true).create(true).truncate(false).open(&path);
+    let file = OwnedFd::from(opened.map_err(|error| Error::io("open", &path, error))?);
+    match ffi::lock(&file) {
+        Ok(()) => Ok(file),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            let what = "the directory is in use by another process";
+            let error = Error::new(ErrorKind::Locked, what).with_file(dir);
+            Err(directory::name_owner(dir, error))
+        }
+        Err(error) => Err(Error::io("lock", &path, error)),
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Where LevelDB finds no file `CURRENT` it takes the directory for a new one, and removes the
 //! manifests and tables in it. So a directory with such files and without `CURRENT` is refused: it
-//! is another engine's, or a database of LevelDB that lost the file.
+//! is another engine's, or a database of LevelDB that lost the file. LevelDB's repair would take
+//! apart that of another engine, too.
 
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::{Env, Fs};
@@ -14,7 +15,11 @@ const CURRENT: &str = "CURRENT";
 /// The only manifest that the creation of a database writes. A crash may leave it without
 /// `CURRENT`.
 const FIRST_MANIFEST: &str = "MANIFEST-000001";
-const LOCK: &str = "LOCK";
+/// LevelDB locks it while it has the directory open.
+pub(crate) const LOCK: &str = "LOCK";
+/// What each manifest of the engine `lsm` begins with (`docs/formats/manifest.md`). Its checkpoints
+/// have no logs to know it by.
+const LSM_MANIFEST: [u8; 8] = *b"KVANTMAN";
 
 /// Whether `dir` holds a database of LevelDB.
 ///
@@ -36,12 +41,20 @@ pub(crate) fn prepare(env: &Env, dir: &Path, is_damaged_ok: bool) -> Result<bool
     }
     let entries = fs.list(dir).map_err(|error| Error::io("list", dir, error))?;
     let names = || entries.iter().map(|entry| entry.name.as_str());
-    if names().any(|name| name.ends_with(".wal")) {
+    let of_lsm = || {
         let what = "the directory belongs to the engine `lsm`: use --engine lsm, or another --data";
-        return Err(Error::invalid(what).with_file(dir));
+        Error::invalid(what).with_file(dir)
+    };
+    if names().any(|name| name.ends_with(".wal")) {
+        return Err(of_lsm());
     }
     if names().any(|name| name == CURRENT) {
         return Ok(true);
+    }
+    for name in names().filter(|name| name.starts_with("MANIFEST-")) {
+        if is_of_lsm(fs, &dir.join(name))? {
+            return Err(of_lsm());
+        }
     }
     let is_left = |name: &str| {
         let is_manifest = name.starts_with("MANIFEST-") && name != FIRST_MANIFEST;
@@ -54,6 +67,16 @@ pub(crate) fn prepare(env: &Env, dir: &Path, is_damaged_ok: bool) -> Result<bool
             let what = format!("there is a file {name}, but LevelDB's file {CURRENT} is missing");
             Err(Error::new(ErrorKind::Corruption, what).with_file(dir))
         }
+    }
+}
+
+/// Whether a manifest is one of the engine `lsm`.
+fn is_of_lsm(fs: &dyn Fs, manifest: &Path) -> Result<bool> {
+    let mut start = [0; LSM_MANIFEST.len()];
+    match fs.open(manifest).and_then(|file| file.read_exact_at(&mut start, 0)) {
+        Ok(()) => Ok(start == LSM_MANIFEST),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(Error::io("read", manifest, error)),
     }
 }
 

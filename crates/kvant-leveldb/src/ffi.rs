@@ -17,7 +17,8 @@
 // Only for the library that it builds and links.
 use cruzbit_leveldb_sys as _;
 
-use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uchar, c_void};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::{self, NonNull};
@@ -117,6 +118,8 @@ unsafe extern "C" {
     fn leveldb_free(bytes: *mut c_void);
     fn leveldb_major_version() -> c_int;
     fn leveldb_minor_version() -> c_int;
+    // Of the C library.
+    fn lockf(file: c_int, command: c_int, len: c_long) -> c_int;
 }
 
 /// LevelDB's numbers of its compression methods.
@@ -129,6 +132,14 @@ const FILTER_BITS_PER_KEY: c_int = 10;
 pub(crate) fn version() -> (c_int, c_int) {
     // SAFETY: both only return a constant.
     unsafe { (leveldb_major_version(), leveldb_minor_version()) }
+}
+
+/// Locks a file against other processes, as LevelDB does, until a descriptor of it is closed.
+pub(crate) fn lock(file: &OwnedFd) -> std::io::Result<()> {
+    const F_TLOCK: c_int = 2;
+    // SAFETY: the descriptor is open, and the call touches no memory of the process.
+    let status = unsafe { lockf(file.as_raw_fd(), F_TLOCK, 0) };
+    if status == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
 /// Collects the error text of one call.

@@ -8,13 +8,14 @@
 
 use kvant_base::lock::NamedMutex;
 use kvant_base::log::{Level, Log};
+use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::Env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Bytes after which a writer looks at the device again,
-const PROBE_BYTES: u64 = 1 << 20;
+/// Bytes after which a writer, or a copy, looks at the device again,
+pub(crate) const PROBE_BYTES: u64 = 1 << 20;
 /// and how often puts do while they are refused.
 const PROBE_INTERVAL_NS: u64 = 200_000_000;
 /// What the largest compaction below level 0 writes before it removes its inputs: LevelDB ends the
@@ -68,6 +69,20 @@ impl Space {
             self.look();
         }
         self.is_full()
+    }
+
+    /// Fails if a copy of the database in `dir` would leave less than the room that puts need: once
+    /// for this database, and once for the flushes and compactions of the copy.
+    pub(crate) fn require_room_for_copy(&self, dir: &Path) -> Result<()> {
+        let available_bytes = self.env.fs.available_bytes(dir).unwrap_or(u64::MAX);
+        let needed_bytes = 2 * self.room_bytes;
+        if available_bytes >= needed_bytes {
+            return Ok(());
+        }
+        let what = format!(
+            "a copy leaves {needed_bytes} bytes to LevelDB, and {available_bytes} are available"
+        );
+        Err(Error::new(ErrorKind::NoSpace, what).with_file(dir))
     }
 
     /// Bytes went to the log.

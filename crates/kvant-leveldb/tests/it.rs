@@ -292,6 +292,40 @@ fn a_second_owner_is_refused() {
 }
 
 #[test]
+fn a_directory_is_not_opened_again_by_another_name() {
+    let dir = TempDir::new();
+    let db = open(&dir.data());
+    let link = dir.0.join("link");
+    std::os::unix::fs::symlink(dir.data(), &link).unwrap();
+    for name in [&link, &dir.0.join("link/../data")] {
+        let error = refusal(name);
+        assert_eq!(error.kind(), ErrorKind::Locked, "{error}");
+    }
+    drop(db);
+    open(&link);
+}
+
+#[test]
+fn a_checkpoint_of_the_engine_lsm_is_refused_and_not_repaired() {
+    let dir = TempDir::new();
+    let data = dir.data();
+    fs::create_dir(&data).unwrap();
+    for name in ["MANIFEST-000001", "000007.sst"] {
+        fs::write(data.join(name), "KVANTMAN, and more").unwrap();
+    }
+    let options = options(SyncLevel::Os);
+    let repaired = LevelDb::repair_and_open(Env::posix(), &data, options, resources());
+    for error in [repaired.err().expect("it is not LevelDB's"), refusal(&data)] {
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+        assert!(error.to_string().contains("engine `lsm`"), "{error}");
+    }
+    for name in ["MANIFEST-000001", "000007.sst"] {
+        assert_eq!(fs::read_to_string(data.join(name)).unwrap(), "KVANTMAN, and more");
+    }
+    assert_eq!(fs::read_dir(&data).unwrap().count(), 2);
+}
+
+#[test]
 fn the_directory_of_another_engine_is_refused_and_left_alone() {
     let dir = TempDir::new();
     let data = dir.data();

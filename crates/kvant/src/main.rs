@@ -77,7 +77,7 @@ fn db(args: &ArgMatches) -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            let advice = commands::db::advice(&error)
+            let advice = commands::db::advice(name, &error)
                 .map(|advice| format!(": {advice}"))
                 .unwrap_or_default();
             complain(&format!("{error}{advice}"));

@@ -53,10 +53,12 @@ pub(crate) fn run_open(name: &str, args: &ArgMatches, settings: &Settings) -> Re
     done.and(closed)
 }
 
-/// What to do about an error, if known.
-pub(crate) fn advice(error: &Error) -> Option<&'static str> {
+/// What to do about an error of `command`, if known.
+pub(crate) fn advice(command: &str, error: &Error) -> Option<&'static str> {
     match error.kind() {
         ErrorKind::Locked => Some("stop the process that owns the directory first"),
+        // Places that differ, or damage of whatever engine.
+        ErrorKind::Corruption if command == "copy" => None,
         ErrorKind::Corruption => Some(
             "see all damage with `kvant db verify`, then `kvant db repair`, or restore a checkpoint",
         ),

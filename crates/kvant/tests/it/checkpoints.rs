@@ -80,6 +80,25 @@ fn a_checkpoint_in_the_data_directory_is_rejected() {
 }
 
 #[test]
+fn a_directory_with_files_is_not_restored_to_by_any_name() {
+    let dir = TempDir::new();
+    let [data, copy, there] = ["data", "copy", "there"].map(|name| dir.path().join(name));
+    let server = TestServer::start(&data);
+    assert!(server.exchange(PUT).starts_with(b"HTTP/1.1 201 "));
+    assert_eq!(server.stop().code, Some(0));
+    let made = run(kvant().args(["db", "checkpoint"]).arg(&data).arg(&copy));
+    assert_eq!(made.code, Some(0), "{made:?}");
+    std::fs::create_dir(&there).expect("created");
+    std::fs::write(there.join("notes"), "ours").expect("written");
+    // Leads there only when the missing part has been created.
+    let name = dir.path().join("missing/../there");
+    let refused = run(kvant().args(["db", "restore"]).arg(&copy).arg(&name));
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("has a file notes"), "{refused:?}");
+    assert_eq!(names(&there), ["LOCK", "notes"]);
+}
+
+#[test]
 fn a_checkpoint_on_another_file_system_is_rejected_and_leaves_nothing() {
     let shared_memory = Path::new("/dev/shm");
     let dir = TempDir::new();

@@ -5,7 +5,7 @@ use crate::connection::Connection;
 use crate::db::{db_done, request};
 use crate::kvant_command::{Finished, TempDir, kvant, run};
 use crate::server_process::TestServer;
-use crate::small_disk::key;
+use crate::small_disk::{SmallDisk, key};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
@@ -89,6 +89,7 @@ fn a_server_is_copied_into_directories_of_both_engines_while_it_serves() {
     assert!(said.contains(&format!("`{}` is only in the second place", key(78))), "{said}");
     assert!(said.contains("`new` is missing"), "{said}");
     assert!(said.contains("of 2001 records 1 are missing"), "{said}");
+    assert!(!said.contains("kvant db repair"), "{said}");
     assert_eq!(server.stop().code, Some(0));
     assert_eq!(db_done(&["dump"], &lsm).lines().count(), 2_001);
 }
@@ -222,6 +223,30 @@ fn what_cannot_be_copied_is_refused_with_the_reason_and_changes_nothing() {
         assert!(!to.exists(), "{args:?}");
     }
     assert_eq!(server.stop().code, Some(0));
+}
+
+#[test]
+fn a_directory_that_cannot_be_replaced_is_refused_before_the_copy() {
+    let dir = TempDir::new();
+    let [from, empty, link, nested] =
+        ["from", "empty", "link", "nested"].map(|name| dir.path().join(name));
+    let server = TestServer::start(&from);
+    put(&server, 0..1);
+    assert_eq!(server.stop().code, Some(0));
+    std::fs::create_dir(&empty).expect("created");
+    std::os::unix::fs::symlink(&empty, &link).expect("a link");
+    std::fs::create_dir_all(nested.join("directory")).expect("created");
+    let disk = SmallDisk::mount(80);
+    let mount = disk.as_ref().map(SmallDisk::data);
+    let mount = mount.as_deref().and_then(Path::parent);
+    for to in [&*link, &*nested].into_iter().chain(mount) {
+        let said = refused(&[text(&from), text(to), "--to-engine", "lsm"]);
+        assert!(said.contains("cannot replace"), "{said}");
+        let name = to.file_name().and_then(|name| name.to_str()).expect("ours");
+        assert!(!to.with_file_name(format!("{name}.unfinished")).exists(), "{said}");
+    }
+    copied(&[text(&from), text(&empty), "--to-engine", "lsm"]);
+    assert_eq!(db_done(&["dump"], &empty).lines().count(), 1);
 }
 
 #[test]

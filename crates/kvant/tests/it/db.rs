@@ -131,7 +131,7 @@ fn a_misspelt_directory_is_rejected_and_not_created() {
         assert!(rejected.stderr.contains("nowhere"), "{command}: {rejected:?}");
         assert!(!nowhere.exists(), "{command}");
     }
-    for command in ["dump", "stats", "compact"] {
+    for command in ["repair", "dump", "stats", "compact"] {
         let rejected = db(&[command], empty.path());
         assert_eq!(rejected.code, Some(1), "{command}: {rejected:?}");
         assert_eq!(std::fs::read_dir(empty.path()).expect("readable").count(), 0, "{command}");

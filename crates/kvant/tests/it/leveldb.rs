@@ -2,11 +2,14 @@
 //! full disk, and `kvant db copy`.
 
 use crate::connection::Connection;
+use crate::copy::put;
 use crate::db::{db, db_done};
 use crate::kvant_command::{TempDir, kvant, run};
 use crate::server_process::{Ended, TestServer, serve_to_end};
 use crate::small_disk::{SmallDisk, exchange, health, key, put_when_healed, request};
 use crate::system_limits::set_limit;
+use kvant_env::Env;
+use kvant_leveldb::{Loader, Options, SyncLevel};
 use rustix::process::Resource;
 use std::path::Path;
 
@@ -86,10 +89,15 @@ fn each_engine_refuses_the_directory_of_the_other() {
     let (server, mut connection) = start(&leveldb, &[]);
     assert_eq!(status(&mut connection, "PUT", "a", b"leveldb"), 201);
     assert_eq!(server.stop().code, Some(0));
+    let checkpoint = dir.path().join("checkpoint");
+    let made = run(kvant().args(["db", "checkpoint"]).arg(&ours).arg(&checkpoint));
+    assert_eq!(made.code, Some(0), "{made:?}");
 
     for more in [&[][..], &["--recover-anyway"]] {
-        let line = refusal(&serve_to_end(&ours, &[&LEVELDB[..], more].concat()));
-        assert!(line.contains("belongs to the engine `lsm`"), "{line}");
+        for lsm in [&ours, &checkpoint] {
+            let line = refusal(&serve_to_end(lsm, &[&LEVELDB[..], more].concat()));
+            assert!(line.contains("belongs to the engine `lsm`"), "{line}");
+        }
         let line = refusal(&serve_to_end(&leveldb, more));
         assert!(line.contains("belongs to LevelDB"), "{line}");
     }
@@ -98,7 +106,9 @@ fn each_engine_refuses_the_directory_of_the_other() {
         assert_eq!(refused.code, Some(1), "{command}: {refused:?}");
         assert!(refused.stderr.contains("belongs to LevelDB"), "{command}: {refused:?}");
     }
-    assert_eq!(db_done(&["dump"], &ours), "a = lsm\n");
+    for lsm in [&ours, &checkpoint] {
+        assert_eq!(db_done(&["dump"], lsm), "a = lsm\n");
+    }
     assert_eq!(get(&mut start(&leveldb, &[]).1, "a"), Some(b"leveldb".to_vec()));
 }
 
@@ -116,6 +126,44 @@ fn a_damaged_leveldb_is_refused_and_repaired_on_request() {
     let ended = server.stop();
     ended.line("recovering_anyway");
     ended.line("repaired");
+}
+
+#[test]
+fn a_damaged_leveldb_is_not_repaired_while_a_process_has_it_open() {
+    let dir = TempDir::new();
+    let (server, mut connection) = start(dir.path(), &[]);
+    assert_eq!(status(&mut connection, "PUT", "a", b"before"), 201);
+    std::fs::remove_file(dir.path().join("CURRENT")).expect("every LevelDB has the file");
+    let anyway = [&LEVELDB[..], &["--recover-anyway"]].concat();
+    let line = refusal(&serve_to_end(dir.path(), &anyway));
+    assert!(line.contains(&format!("process {}", server.pid())), "{line}");
+    assert_eq!(status(&mut connection, "PUT", "b", b"after"), 201);
+    assert_eq!(server.stop().code, Some(0));
+    let (server, mut connection) = start(dir.path(), &["--recover-anyway"]);
+    assert_eq!(get(&mut connection, "a"), Some(b"before".to_vec()));
+    assert_eq!(get(&mut connection, "b"), Some(b"after".to_vec()));
+    assert_eq!(server.stop().code, Some(0));
+}
+
+#[test]
+fn a_checkpoint_of_leveldb_leaves_room_for_puts() {
+    let Some(disk) = SmallDisk::mount(300) else { return };
+    let (server, mut connection) = start(&disk.data(), &[]);
+    // Not compressible. Twice as much does not fit beside the 216 MiB that a copy leaves.
+    let value: Vec<u8> = kvant_env::rng::Rng::new(1).bytes(1 << 20);
+    for number in 0..60 {
+        assert_eq!(status(&mut connection, "PUT", &key(number), &value), 201);
+    }
+    let checkpoint = b"POST /v0/admin/checkpoint?dir=copy HTTP/1.1\r\nHost: x\r\n\r\n";
+    let refused = exchange(&mut connection, checkpoint);
+    assert_eq!(refused.status, 507, "{}", String::from_utf8_lossy(&refused.body));
+    let checkpoints = disk.data().with_file_name("checkpoints");
+    for name in ["copy", "copy.unfinished"] {
+        assert!(!checkpoints.join(name).exists(), "{name}");
+    }
+    assert_eq!(status(&mut connection, "PUT", "more", &value), 201);
+    assert_eq!(health(&mut connection), "ok");
+    assert_eq!(server.stop().code, Some(0));
 }
 
 #[test]
@@ -248,4 +296,52 @@ fn a_record_that_expires_is_copied_to_leveldb_on_request_only() {
     let (server, mut connection) = start(&to, &[]);
     assert_eq!(get(&mut connection, "b"), Some(b"expires".to_vec()));
     assert_eq!(server.stop().code, Some(0));
+}
+
+#[test]
+fn a_record_with_the_empty_key_is_copied_to_leveldb_and_to_no_other_engine() {
+    let dir = TempDir::new();
+    let [from, leveldb, lsm] = ["from", "leveldb", "lsm"].map(|name| dir.path().join(name));
+    let options = Options { sync: SyncLevel::Os, memory_bytes: 64 << 20, compresses: true };
+    let mut loader = Loader::create(&Env::posix(), &from, &options).expect("created");
+    for key in [&b""[..], b"a"] {
+        loader.put(key, b"value").expect("written");
+    }
+    loader.finish().expect("written");
+    let copied = copy(&["--to-engine", "leveldb"], &from, &leveldb);
+    assert_eq!(copied.code, Some(0), "{copied:?}");
+    assert!(copied.stdout.contains(": 2 records, "), "{copied:?}");
+    let refused = copy(&[], &from, &lsm);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("a key must have 1 to "), "{refused:?}");
+    assert!(!lsm.exists());
+}
+
+#[test]
+fn a_copy_that_goes_on_after_its_source_has_changed_says_how_to_begin_again() {
+    let dir = TempDir::new();
+    let [from, to, unfinished] = ["from", "to", "to.unfinished"].map(|name| dir.path().join(name));
+    let server = TestServer::start(&from);
+    put(&server, 0..2_000);
+    let mut connection = Connection::open(server.addr()).expect("the server listens");
+    // The last key: the first batches are copied before it ends the copy.
+    assert_eq!(status(&mut connection, "PUT", "z&ttl=100000", b"expires"), 201);
+    assert_eq!(server.stop().code, Some(0));
+    let refused = copy(&[], &from, &to);
+    assert!(refused.stderr.contains("`z` has a time to live"), "{refused:?}");
+
+    let server = TestServer::start(&from);
+    let mut connection = Connection::open(server.addr()).expect("the server listens");
+    assert_eq!(status(&mut connection, "PUT", &key(0), b"changed"), 201);
+    assert_eq!(status(&mut connection, "DELETE", "z", b""), 202);
+    assert_eq!(server.stop().code, Some(0));
+    let differing = copy(&[], &from, &to);
+    assert_eq!(differing.code, Some(1), "{differing:?}");
+    assert!(differing.stderr.contains("the copy goes on after `"), "{differing:?}");
+    let advice = format!("remove {} and copy again", unfinished.display());
+    assert!(differing.stderr.contains(&advice), "{differing:?}");
+    assert!(!differing.stderr.contains("kvant db repair"), "{differing:?}");
+    std::fs::remove_dir_all(&unfinished).expect("it is there");
+    let copied = copy(&[], &from, &to);
+    assert_eq!(copied.code, Some(0), "{copied:?}");
 }

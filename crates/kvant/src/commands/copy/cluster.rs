@@ -3,7 +3,7 @@
 //! Times to live are the cluster's: whole seconds. A copy lives as long as its record, or up to two
 //! seconds longer ([`super::verify`] allows for them).
 
-use super::records::{Record, Records, Source, Target};
+use super::records::{FIRST_KEY_OF_A_BYTE, Record, Records, Source, Target};
 use crate::commands::cassandra;
 use crate::settings::ClusterSettings;
 use kvant_base::{Error, Result};
@@ -48,7 +48,7 @@ impl Keyspace {
 
 impl Source for Keyspace {
     fn read(&self, start: &[u8], end: Option<&[u8]>) -> Result<Box<dyn Records + '_>> {
-        let range = self.cluster.scan(start, end);
+        let range = self.cluster.scan(start.max(FIRST_KEY_OF_A_BYTE), end);
         Ok(Box::new(KeyspaceRecords { keyspace: self, range }))
     }
 }
@@ -86,6 +86,11 @@ pub(super) struct KeyspaceTarget<'a> {
 impl Target for KeyspaceTarget<'_> {
     fn put(&mut self, record: Record<'_>) -> Result<()> {
         let Record { key, value, expires_at_ms } = record;
+        if key.is_empty() {
+            // It would be out of reach there.
+            let what = "a record with the empty key cannot be copied to a cluster";
+            return Err(Error::invalid(what));
+        }
         self.loader.put(&self.keyspace.cluster, key, value, expires_at_ms)
     }
 

@@ -130,7 +130,8 @@ impl Copier<'_> {
             let ranges = self.copy(source, target, last_key.as_deref())?;
             let is_enough = last_key.is_none() || !matches!(from, Place::Directory(_));
             let copy = self.directories.open(&data, engine)?;
-            self.verify(source, &*copy, is_enough.then_some(ranges))
+            let compared = self.verify(source, &*copy, is_enough.then_some(ranges));
+            compared.map_err(|error| unfinished.advise(error))
         })();
         let line = copied.map_err(to_be_continued)?;
         unfinished.put_in_place()?;

@@ -18,8 +18,7 @@ pub(super) trait Records {
 
 /// A place that can be read, from any key and repeatedly.
 pub(super) trait Source {
-    /// Records with `start <= key`, and `key < end` where an end is given. Keys have a byte at
-    /// least.
+    /// Records with `start <= key`, and `key < end` where an end is given.
     fn read(&self, start: &[u8], end: Option<&[u8]>) -> Result<Box<dyn Records + '_>>;
 }
 
@@ -30,8 +29,11 @@ pub(super) trait Target {
     fn finish(self: Box<Self>) -> Result<()>;
 }
 
-/// The least key.
-pub(super) const FIRST_KEY: &[u8] = b"\0";
+/// The least key. Only programs other than Kvant can have put it, and only into LevelDB.
+pub(super) const FIRST_KEY: &[u8] = b"";
+
+/// The least key of places whose keys have a byte at least.
+pub(super) const FIRST_KEY_OF_A_BYTE: &[u8] = b"\0";
 
 /// The least key after `key`.
 pub(super) fn key_after(key: &[u8]) -> Vec<u8> {

@@ -4,7 +4,7 @@
 //! The request is HTTP/1.0: its response is never chunked. A server sends records of one snapshot,
 //! or of a cluster, and does not say when they expire.
 
-use super::records::{Record, Records, Source};
+use super::records::{FIRST_KEY_OF_A_BYTE, Record, Records, Source};
 use httparse::{EMPTY_HEADER, Status};
 use kvant_base::{Error, ErrorKind, Result, limits};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -70,6 +70,7 @@ impl Source for Server {
                 format!("cannot connect: {error}; is a server running there?"),
             )
         })?;
+        let start = start.max(FIRST_KEY_OF_A_BYTE);
         let encoded =
             |key: &[u8]| key.iter().map(|byte| format!("%{byte:02X}")).collect::<String>();
         // The key after one of the greatest length is no key: the range begins at that one.

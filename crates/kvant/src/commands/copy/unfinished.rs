@@ -1,7 +1,7 @@
 //! A directory that is being written, beside its place: `TO.unfinished`, with the file `source`,
 //! which names where the records come from, and the directory `data`.
 
-use kvant_base::{Error, Result};
+use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::Env;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,24 @@ impl Unfinished<'_> {
             }
             Err(error) => return Err(Error::io("read", &path, error)),
         }
+        if let Err(error) = unfinished.require_replaceable() {
+            if !unfinished.is_resumed {
+                unfinished.remove()?;
+            }
+            return Err(error);
+        }
         Ok(unfinished)
+    }
+
+    /// Puts a new directory in the place of an existing one. Where the system refuses that, as for
+    /// a mount point, it would refuse the whole copy at its end.
+    fn require_replaceable(&self) -> Result<()> {
+        let (fs, empty) = (&*self.env.fs, self.dir.join("empty"));
+        if !fs.exists(&self.to).map_err(|error| Error::io("look at", &self.to, error))? {
+            return Ok(());
+        }
+        fs.create_dir_all(&empty).map_err(|error| Error::io("create", &empty, error))?;
+        fs.rename(&empty, &self.to).map_err(|error| Error::io("replace", &self.to, error))
     }
 
     /// The directory appears with its whole file: an attempt that ends before leaves none.
@@ -54,6 +71,21 @@ impl Unfinished<'_> {
 
     pub(super) fn is_resumed(&self) -> bool {
         self.is_resumed
+    }
+
+    /// Adds what to do to the error of a comparison with the source.
+    pub(super) fn advise(&self, error: Error) -> Error {
+        // Differences are in no file, and damage is.
+        let is_difference = error.kind() == ErrorKind::Corruption && error.file().is_none();
+        if !self.is_resumed || !is_difference {
+            return error;
+        }
+        let what = format!(
+            "{error}; the source may have changed since an earlier attempt: remove {} and copy \
+             again",
+            self.dir.display()
+        );
+        Error::new(error.kind(), what)
     }
 
     /// Where the records are written.

@@ -23,9 +23,9 @@ impl Source for Map {
     }
 }
 
-/// Few different bytes, those at the ends of the order among them.
+/// None or few different bytes, those at the ends of the order among them.
 pub(crate) fn random_key(rng: &mut Rng) -> Vec<u8> {
-    let len = 1 + rng.below(4);
+    let len = rng.below(5);
     (0..len).map(|_| [0, 1, 0x7f, 0x80, 0xfe, 0xff][rng.below(6) as usize]).collect()
 }
 
