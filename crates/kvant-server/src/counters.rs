@@ -65,13 +65,13 @@ counters! {
     received_bytes: "Bytes read from clients.",
     sent_bytes: "Bytes that the kernel took for clients.",
     write_batches: "Batches of writes that the store took.",
-    batched_writes: "Writes in those batches.",
+    batched_writes: "Writes in batches that the store took.",
     write_stalls: "Times that writes began to wait for a stall.",
     writes_stalled_out: "Writes refused after waiting too long.",
     memory_refusals: "Requests refused for want of memory.",
     ranges_aborted: "Ranges broken off by an error.",
     readers_cut: "Readers that took nothing for too long.",
-    lingers_timed_out: "Clients that went on sending after their connection's last answer.",
+    lingers_timed_out: "Clients that went on sending after their connection's last response.",
 }
 
 impl Counters {

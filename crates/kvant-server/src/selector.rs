@@ -132,6 +132,7 @@ impl Selectors {
             lag: Lag::new(&self.config, Arc::clone(&server.refusals)),
             port: server.pool.clone().map(|pool| Port::new(pool, index)),
             batcher: Default::default(),
+            remote_value_bytes: Default::default(),
         });
         let mut http = http1::Builder::new();
         // A client that has sent its request may close its sending side before it reads the

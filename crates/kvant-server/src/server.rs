@@ -188,11 +188,6 @@ impl Server {
         self.state.lifecycle.set_ready(store);
     }
 
-    /// Shows clients why the store cannot be opened. The server still responds `503`.
-    pub fn set_failed(&self, reason: String) {
-        self.state.lifecycle.set_failed(reason);
-    }
-
     /// Stops accepting, closes idle connections, lets requests in flight finish for at most
     /// `grace`, then closes the store. Threads that a read still blocks a second later are
     /// abandoned.

@@ -29,7 +29,7 @@ use tokio::net::TcpStream;
 const IDLE_BYTES: u64 = 4 << 10;
 /// Hyper's two buffers, before more is reserved for them.
 const HYPER_BYTES: u64 = 24 << 10;
-/// How long a client may go on sending whose head took too long.
+/// How long a client may go on sending whose head took too long, or while the server stops.
 const CUT_LINGER_MAX: Duration = Duration::from_millis(500);
 
 /// Counts a connection until it is dropped.
@@ -145,7 +145,7 @@ async fn serve_by_hyper(
         }
     };
     let is_malformed = matches!(&result, Err(error) if error.is_parse());
-    if result.is_err() && !is_malformed || cx.stopping.get() {
+    if result.is_err() && !is_malformed {
         socket.abort();
         return None;
     }
@@ -168,11 +168,14 @@ async fn serve_by_hyper(
     }
     let bytes_max = cx.config.value_bytes_max + DRAIN_BYTES_EXTRA;
     let mut linger = pin!(socket.linger(bytes_max, DRAIN_TIME_MAX));
-    poll_fn(|task| match cx.stopping.get() {
-        true => Poll::Ready(()),
-        false => linger.as_mut().poll(task),
-    })
-    .await;
+    let is_cut = poll_fn(|task| match cx.stopping.get() {
+        true => Poll::Ready(true),
+        false => linger.as_mut().poll(task).map(|()| false),
+    });
+    if is_cut.await {
+        // What the client has sent behind its last request must not destroy the response.
+        let _is_over = tokio::time::timeout(CUT_LINGER_MAX, linger).await;
+    }
     None
 }
 

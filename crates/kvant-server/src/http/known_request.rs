@@ -16,6 +16,7 @@ use super::plain_request::{PlainRequest, is_plain};
 use super::query::EntityQuery;
 use crate::key::Key;
 use http::Method;
+use kvant_base::limits::KEY_BYTES_MAX;
 
 /// Longer heads are parsed each time.
 const HEAD_BYTES_MAX: usize = 1 << 10;
@@ -121,7 +122,7 @@ impl KnownHead {
 #[inline]
 fn is_key(bytes: &[u8]) -> bool {
     let is_literal = |byte: u8| is_plain(byte) && byte != b'%' && byte != b'&';
-    !bytes.is_empty() && bytes.iter().all(|&byte| is_literal(byte))
+    (1..=KEY_BYTES_MAX).contains(&bytes.len()) && bytes.iter().all(|&byte| is_literal(byte))
 }
 
 #[cfg(test)]

@@ -114,15 +114,9 @@ impl Problem {
             .with("recovery_per_cent", per_cent)
     }
 
-    pub(crate) fn failed(reason: &str) -> Problem {
-        let detail =
-            format!("the store cannot be opened and will not be before a restart: {reason}");
-        Problem::unavailable("failed", "Store cannot be opened", detail).retry_after(60)
-    }
-
     /// `reason`: what writes wait for, in one word.
     pub(crate) fn stalled(reason: &str) -> Problem {
-        let detail = "nothing was written: flushes and compactions are behind and the write waited too long; retry";
+        let detail = "nothing was written: what writes wait for is behind, and this one waited too long; retry";
         Problem::unavailable("stalled", "Write stalled", detail).with("reason", reason)
     }
 
@@ -282,9 +276,12 @@ impl From<&Error> for Problem {
                 Problem::unavailable("stopping", "Server stopping", detail)
             }
             _ => {
-                let refused =
-                    format!("the operating system refused an operation: {}", error.message());
-                Problem::internal("io", "Storage failed", refused + "; the log has the details")
+                let refused = format!(
+                    "the operating system, or the cluster, refused an operation: {}; the log has \
+                     the details",
+                    error.message()
+                );
+                Problem::internal("io", "Storage failed", refused)
             }
         }
     }

@@ -77,7 +77,7 @@ pub(super) fn write_metrics(server: &ServerState, out: &mut String) {
     let request_rows = requests(server).into_iter().map(|(route, method, class, count)| {
         (format!("route=\"{route}\",method=\"{method}\",status=\"{class}\""), count)
     });
-    family(out, "kvant_requests_total", "counter", "Requests answered.", request_rows);
+    family(out, "kvant_requests_total", "counter", "Requests responded to.", request_rows);
     for row in &ROWS {
         let total = sum(server, |c| (row.counter)(c).get());
         metric(out, &format!("kvant_{}_total", row.name), "counter", row.help, total);

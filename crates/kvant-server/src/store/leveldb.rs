@@ -58,7 +58,11 @@ impl Store for LevelDbStore {
             ("write_groups", "Groups that shared a write of the log.", stats.group_count),
             ("user_bytes", "Key and value bytes given by users.", stats.user_bytes),
             ("log_syncs", "Syncs of all logs, beside LevelDB's own.", stats.log_sync_count),
-            ("log_sync_us", "Microseconds in them.", stats.log_sync_us_total),
+            (
+                "log_sync_us",
+                "Microseconds in syncs of all logs, beside LevelDB's own.",
+                stats.log_sync_us_total,
+            ),
         ] {
             metric(out, &format!("kvant_engine_{name}_total"), "counter", help, count);
         }

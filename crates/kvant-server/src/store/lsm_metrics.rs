@@ -16,7 +16,11 @@ pub(super) fn write(stats: &Stats, out: &mut String) {
     for (name, help, count) in [
         ("gets", "Point reads.", reads.get_count),
         ("gets_present", "Point reads that found their key.", reads.present_count),
-        ("gets_present_from_table", "Of these, not in a memtable.", from_table),
+        (
+            "gets_present_from_table",
+            "Point reads that found their key in a table, not in a memtable.",
+            from_table,
+        ),
         ("gets_absent", "Point reads that found nothing.", reads.absent_count),
         ("present_block_fetches", "Data blocks fetched for present keys.", present_fetches),
         ("absent_block_fetches", "Data blocks fetched for absent keys.", absent_fetches),
@@ -34,7 +38,11 @@ pub(super) fn write(stats: &Stats, out: &mut String) {
         ("wal_syncs", "Syncs of the log.", wal.sync_count),
         ("wal_sync_us", "Microseconds in syncs of the log.", wal.sync_us_total),
         ("memtable_chunks", "Chunks of memory that memtables took.", chunks.0),
-        ("memtable_chunks_unprepared", "Of these, not prepared in time.", chunks.1),
+        (
+            "memtable_chunks_unprepared",
+            "Chunks of memory for memtables that were not prepared in time.",
+            chunks.1,
+        ),
         ("block_cache_hits", "Blocks found in the cache.", cache.hit_count),
         ("block_cache_misses", "Blocks not found in the cache.", cache.miss_count),
         ("block_cache_evictions", "Blocks that made room for others.", evicted),
@@ -48,39 +56,59 @@ pub(super) fn write(stats: &Stats, out: &mut String) {
     for (name, help, value) in [
         ("memtable_active_bytes", "The memtable that takes writes.", tables.active_bytes as f64),
         ("memtables_sealed", "Memtables that wait for their flush.", tables.sealed_count as f64),
-        ("memtables_sealed_bytes", "Their size.", tables.sealed_bytes as f64),
-        ("memtables_spare_bytes", "Memory kept for the next ones.", tables.spare_bytes as f64),
+        (
+            "memtables_sealed_bytes",
+            "Size of the memtables that wait for their flush.",
+            tables.sealed_bytes as f64,
+        ),
+        ("memtables_spare_bytes", "Memory kept for the next memtables.", tables.spare_bytes as f64),
         ("block_cache_used_bytes", "Size of the cached blocks.", cache.used_bytes as f64),
         ("block_cache_capacity_bytes", "What the cache may hold now.", cache.capacity_bytes as f64),
         ("wal_files", "Files of the log.", wal.file_count as f64),
         ("wal_bytes", "Size of the log.", wal.bytes as f64),
-        ("write_amplification", "Bytes written a byte given by users.", writes.amplification),
+        (
+            "write_amplification",
+            "Bytes written to log, tables and manifest for a byte given by users.",
+            writes.amplification,
+        ),
         ("space_live_bytes", "Tables of the current version.", space.live_bytes as f64),
         ("space_obsolete_bytes", "Files that wait for removal.", space.obsolete_bytes as f64),
         ("space_pinned_bytes", "Tables kept for snapshots.", space.pinned_bytes as f64),
         ("space_available_bytes", "Free space of the device.", space.available_bytes as f64),
         ("snapshots_open", "Open snapshots and iterators.", snapshots.open_count as f64),
-        ("snapshot_oldest_age_ms", "Age of the oldest.", snapshots.oldest_age_ms as f64),
+        (
+            "snapshot_oldest_age_ms",
+            "Age of the oldest snapshot or iterator.",
+            snapshots.oldest_age_ms as f64,
+        ),
         (
             "compaction_debt_bytes",
             "Bytes to compact until no level is over its target.",
             debt_bytes,
         ),
         ("recovery_us", "Duration of the last recovery.", stats.recovery.us as f64),
-        ("fenced", "1 while writes are refused after a failed fsync.", fenced.into()),
-        ("disk_full", "1 while writes find no space.", disk_full.into()),
+        ("fenced", "1 while writes are refused after a failed one.", fenced.into()),
+        ("disk_full", "1 while puts find no space.", disk_full.into()),
     ] {
         metric(out, &format!("kvant_engine_{name}"), "gauge", help, value);
     }
 
     let jobs = [("flush", &stats.flushes), ("compaction", &stats.compactions)];
     let figures: [Figure<JobStats, u64>; 6] = [
-        ("jobs_running", "gauge", "Jobs running now.", |job| job.running),
-        ("jobs_total", "counter", "Jobs done.", |job| job.count),
-        ("jobs_failed_total", "counter", "Jobs failed.", |job| job.failed_count),
-        ("job_read_bytes_total", "counter", "Bytes read by jobs.", |job| job.read_bytes),
-        ("job_written_bytes_total", "counter", "Bytes written by jobs.", |job| job.written_bytes),
-        ("job_busy_us_total", "counter", "Microseconds spent in jobs.", |job| job.busy_us_total),
+        ("jobs_running", "gauge", "Flushes or compactions running now.", |job| job.running),
+        ("jobs_total", "counter", "Flushes or compactions done.", |job| job.count),
+        ("jobs_failed_total", "counter", "Flushes or compactions that failed.", |job| {
+            job.failed_count
+        }),
+        ("job_read_bytes_total", "counter", "Bytes read by flushes or compactions.", |job| {
+            job.read_bytes
+        }),
+        ("job_written_bytes_total", "counter", "Bytes written by flushes or compactions.", |job| {
+            job.written_bytes
+        }),
+        ("job_busy_us_total", "counter", "Microseconds spent in flushes or compactions.", |job| {
+            job.busy_us_total
+        }),
     ];
     for (name, kind, help, figure) in figures {
         let rows = jobs.map(|(job, stats)| (format!("job=\"{job}\""), figure(stats) as f64));

@@ -5,6 +5,7 @@
 use super::failure::Failure;
 use crate::store::Write;
 use crate::timing::StorageWork;
+use kvant_base::Reservation;
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::mem;
@@ -29,6 +30,8 @@ pub(super) struct PendingWrite {
     /// Set when the write meets a stall.
     pub(super) waits_since: Option<Instant>,
     pub(super) work: StorageWork,
+    /// For a write that came during a stall.
+    _memory: Option<Reservation>,
 }
 
 #[derive(Default)]
@@ -76,13 +79,19 @@ impl PendingWrite {
 
 impl Batcher {
     /// Appends a write to this turn's batch, at `queued_ns`.
-    pub(super) fn append(&self, write: Write, queued_ns: u64) -> Writing {
+    pub(super) fn append(
+        &self,
+        write: Write,
+        memory: Option<Reservation>,
+        queued_ns: u64,
+    ) -> Writing {
         let outcome = Rc::<WriteCell>::default();
         self.queue.borrow_mut().push(PendingWrite {
             write,
             outcome: Rc::clone(&outcome),
             waits_since: self.is_stalled.get().then(Instant::now),
             work: StorageWork { queued_ns, ..StorageWork::default() },
+            _memory: memory,
         });
         self.wake_committer();
         Writing(outcome)
@@ -112,6 +121,10 @@ impl Batcher {
         }
         self.retries.borrow_mut().append(&mut writes);
         self.wake_committer();
+    }
+
+    pub(super) fn is_stalled(&self) -> bool {
+        self.is_stalled.get()
     }
 
     fn wake_committer(&self) {

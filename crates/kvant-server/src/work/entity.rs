@@ -141,7 +141,12 @@ fn begin_write(
     now_ns: u64,
 ) -> EntityWork {
     match store {
-        Backend::Local(_) => EntityWork::Write(storage.batcher.append(write, now_ns), kind),
+        Backend::Local(_) => match storage.memory_of_waiting(&write) {
+            Ok(memory) => EntityWork::Write(storage.batcher.append(write, memory, now_ns), kind),
+            Err(failure) => {
+                EntityWork::Done(EntityOutcome::Failed(failure), StorageWork::at(now_ns))
+            }
+        },
         Backend::Remote(store) => {
             let written = store.write(&write, ask);
             EntityWork::Later(Box::pin(finish_write(Rc::clone(storage), written, kind, now_ns)))
@@ -172,22 +177,37 @@ async fn finish_write(
     (outcome, StorageWork::of_remote(begun_ns, course, done_ns))
 }
 
-/// Waits for a value from other machines. Its memory is reserved when its length is known.
+/// Waits for a value from other machines. Its memory is reserved when its length is known; where
+/// the last values were long, for one as long before it is asked for.
 async fn fetch(
     storage: Rc<Storage>,
     value: Pending<'static, (kvant_base::Result<Option<Bytes>>, RemoteCourse)>,
     begun_ns: u64,
 ) -> (EntityOutcome, StorageWork) {
+    let (expected_bytes, wait_max) =
+        (storage.remote_value_bytes.get(), storage.config.queue_wait_max);
+    let mut held = None;
+    if expected_bytes > SMALL_BYTES {
+        held = storage.memory.hold(expected_bytes, wait_max).await;
+        if held.is_none() {
+            let work = StorageWork::never_begun(begun_ns, storage.meter.now_ns());
+            return (EntityOutcome::Failed(Failure::NoMemory), work);
+        }
+    }
     let (result, course) = value.await;
+    if let Ok(Some(value)) = &result {
+        let next_bytes = (value.len() as u64).max(expected_bytes - expected_bytes / 16);
+        storage.remote_value_bytes.set(next_bytes);
+    }
     let done_ns = storage.meter.now_ns();
     let found = result
         .map(Lookup::Known)
         .map_err(|error| storage.failure_of_remote(error, Class::Read, done_ns));
     let work = StorageWork::of_remote(begun_ns, course, done_ns);
-    let outcome = match outcome_of(&storage, found.clone(), None) {
+    let outcome = match outcome_of(&storage, found.clone(), held) {
         Ok(outcome) => outcome,
         Err(bytes) => {
-            let held = storage.memory.hold(bytes, storage.config.queue_wait_max).await;
+            let held = storage.memory.hold(bytes, wait_max).await;
             let failed = EntityOutcome::Failed(Failure::NoMemory);
             match held {
                 Some(held) => outcome_of(&storage, found, Some(held)).unwrap_or(failed),

@@ -1,6 +1,6 @@
 //! Whether there is a store to serve.
 //!
-//! Threads: every request reads it, so reading is one load. Store and failure are set once.
+//! Threads: every request reads it, so reading is one load. The store is set once.
 
 use crate::http::Problem;
 use crate::store::Backend;
@@ -16,7 +16,6 @@ pub(crate) struct Lifecycle {
     store: OnceLock<Backend>,
     /// Notified when there is a store.
     stored: Notify,
-    failed: OnceLock<String>,
     recovery_per_cent: OnceLock<RecoveryPerCent>,
     /// Why the cluster that has the data cannot be reached.
     away: NamedMutex<Option<Error>>,
@@ -27,7 +26,6 @@ impl Default for Lifecycle {
         Lifecycle {
             store: OnceLock::new(),
             stored: Notify::new(),
-            failed: OnceLock::new(),
             recovery_per_cent: OnceLock::new(),
             away: NamedMutex::new("cluster_away", None),
         }
@@ -60,9 +58,6 @@ impl Lifecycle {
 
     #[cold]
     fn not_ready(&self) -> Problem {
-        if let Some(reason) = self.failed.get() {
-            return Problem::failed(reason);
-        }
         if let Some(cause) = &*self.away.lock() {
             return Problem::away(cause);
         }
@@ -80,9 +75,5 @@ impl Lifecycle {
     pub(crate) fn set_ready(&self, store: Backend) {
         self.store.get_or_init(|| store);
         self.stored.notify_waiters();
-    }
-
-    pub(crate) fn set_failed(&self, reason: String) {
-        self.failed.get_or_init(|| reason);
     }
 }

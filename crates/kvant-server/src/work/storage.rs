@@ -27,7 +27,8 @@ use crate::memory::RequestMemory;
 use crate::store::{Backend, LocalStore, Lookup, RemoteStore, Store, Write};
 use crate::timing::{Meter, StorageWork};
 use crate::turns::ReadBudget;
-use kvant_base::{Error, ErrorKind, Level, Log, Result};
+use kvant_base::{Error, ErrorKind, Level, Log, Reservation, Result};
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -64,6 +65,8 @@ pub(crate) struct Storage {
     /// `None` with `--dispatch inline`.
     pub(crate) port: Option<Rc<Port>>,
     pub(crate) batcher: Batcher,
+    /// The longest value that other machines have sent lately.
+    pub(crate) remote_value_bytes: Cell<u64>,
 }
 
 impl Storage {
@@ -229,6 +232,20 @@ impl Storage {
             }
             PoolReply::CallerRuns(reader) => self.read_piece_here(store, reader, work.queued_ns),
         }
+    }
+
+    /// Memory for a write that comes during a stall: any number of clients may wait for its end,
+    /// and short bodies are not counted elsewhere.
+    #[inline]
+    pub(super) fn memory_of_waiting(
+        &self,
+        write: &Write,
+    ) -> std::result::Result<Option<Reservation>, Failure> {
+        if !self.batcher.is_stalled() {
+            return Ok(None);
+        }
+        let memory = self.memory.try_reserve_buffers(write.bytes() as u64);
+        memory.map(Some).ok_or(Failure::NoMemory)
     }
 
     pub(super) fn send_writes(&self, writes: Vec<Write>) -> Later<Vec<Write>> {

@@ -101,6 +101,27 @@ fn before_the_store_is_open_requests_are_rejected_at_once() {
     assert_eq!(request_both_ways(&fixture, "GET", "/v0/entity?id=a", ""), 503);
 }
 
+/// Hyper's buffers, which have grown for a long body, receive a whole request with a key that is
+/// longer than those of the fast path.
+#[test]
+fn a_key_that_is_too_long_is_refused_after_a_long_body_too() {
+    let fixture = Fixture::with(ServerConfig { selectors: 1, ..config() });
+    let put = |key: &str, body: &str| {
+        let bytes = body.len();
+        format!(
+            "PUT /v0/entity?id={key} HTTP/1.1\r\nHost: x\r\nContent-Length: {bytes}\r\n\r\n{body}"
+        )
+    };
+    let mut client = fixture.client();
+    // Its head is known from now on.
+    client.send(put("a", "short"));
+    assert_eq!(client.read_response("PUT").status, 201);
+    client.send(put("b", &"v".repeat(1 << 20)));
+    assert_eq!(client.read_response("PUT").status, 201);
+    client.send(put(&"k".repeat(20_000), "short"));
+    client.read_response("PUT").assert_problem(414, "key-too-long");
+}
+
 /// Plain requests, then others, on one connection: no request is lost or served twice when
 /// hyper takes over.
 #[test]

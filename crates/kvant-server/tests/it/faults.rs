@@ -2,6 +2,7 @@
 
 use crate::client::Client;
 use crate::fixture::{Fixture, config};
+use kvant_base::Consumer;
 use kvant_server::{DispatchMode, ServerConfig};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
@@ -91,6 +92,31 @@ fn a_stall_that_lasts_too_long_is_503_and_nothing_is_written() {
     fixture.store.end_stall();
     assert_eq!(client.request("PUT", "/v0/entity?id=k", b"new").status, 201);
     assert_eq!(client.request("GET", "/v0/entity?id=k", b"").body, b"new");
+}
+
+/// Short bodies of the fast path are counted nowhere else.
+#[test]
+fn writes_that_wait_for_the_end_of_a_stall_are_in_the_memory_budget() {
+    let fixture = Fixture::with(ServerConfig { selectors: 1, ..config() });
+    fixture.store.faults.stalled.store(true, SeqCst);
+    let mut first = fixture.client();
+    first.send_request("PUT", "/v0/entity?id=first", b"v");
+    while fixture.request("GET", "/v0/stats", b"").json()["server"]["write_stalls"] != 1 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // All that connections may have.
+    let half_bytes = fixture.memory.limit_bytes() / 2;
+    let taken = fixture.memory.reserve(Consumer::Connections, half_bytes);
+    let mut client = fixture.client();
+    for (method, body) in [("PUT", "v"), ("DELETE", ""), ("PUT", "v")] {
+        let response = client.request(method, "/v0/entity?id=k", body.as_bytes());
+        response.assert_problem(503, "no-memory");
+    }
+    drop(taken);
+    client.send_request("PUT", "/v0/entity?id=k", b"v");
+    fixture.store.end_stall();
+    assert_eq!(first.read_response("PUT").status, 201);
+    assert_eq!(client.read_response("PUT").status, 201);
 }
 
 #[test]

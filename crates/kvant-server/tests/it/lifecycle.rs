@@ -38,19 +38,6 @@ fn before_recovery_is_finished() {
 }
 
 #[test]
-fn a_store_that_cannot_be_opened() {
-    let fixture = Fixture::recovering(config());
-    fixture.server.set_failed("the manifest is gone".into());
-    let mut client = fixture.client();
-    assert_eq!(client.request("GET", "/v0/status", b"").status, 200);
-    for path in ["/health", "/v0/entity?id=k"] {
-        let response = client.request("GET", path, b"");
-        response.assert_problem(503, "failed");
-        assert!(response.json()["detail"].as_str().unwrap().contains("the manifest is gone"));
-    }
-}
-
-#[test]
 fn stopping_closes_idle_connections_and_the_store() {
     let fixture = Fixture::new();
     let mut idle = fixture.client();
@@ -95,6 +82,26 @@ fn stopping_lets_requests_finish() {
     }
     stopping.join().unwrap().unwrap();
     assert!(store.closed.load(SeqCst));
+}
+
+/// A socket that is closed with unread bytes resets the connection, and what the client has not
+/// received is lost.
+#[test]
+fn stopping_does_not_cut_a_response_behind_which_the_client_has_sent_more() {
+    // More than the kernel takes before the client reads.
+    const VALUE_BYTES: usize = 15 << 20;
+    const RECORDS: usize = 6;
+    let fixture = Fixture::new();
+    (0..RECORDS).for_each(|number| fixture.put(&format!("k{number}"), &vec![b'v'; VALUE_BYTES]));
+    let mut client = fixture.client();
+    let get = "GET /v0/entities?start=k HTTP/1.1\r\nHost: x\r\n\r\n";
+    fixture.wait_for_receipt(get.len() as u64, || client.send(get));
+    client.send(get);
+    let Fixture { server, .. } = fixture;
+    let stopping = std::thread::spawn(move || server.stop(NEVER));
+    let response = client.read_response("GET");
+    assert_eq!((response.status, response.chunks.len(), response.complete), (200, RECORDS, true));
+    stopping.join().unwrap().unwrap();
 }
 
 #[test]

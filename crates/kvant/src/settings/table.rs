@@ -232,10 +232,10 @@ pub(crate) static SETTINGS: &[Setting] = &[
         name: "range-idle-max",
         kind: Kind::Duration,
         default: DefaultValue::Text("30s"),
-        help: "Longest time that the reader of a range may make no progress; then its connection \
-                is closed",
-        cost: "Longer: an abandoned reader keeps deleted data on disk longer, because a range \
-                reads one snapshot",
+        help: "Longest time without progress of a client that reads a response or sends a body; \
+                then its connection is closed",
+        cost: "Longer: an abandoned reader of a range keeps deleted data on disk longer, because \
+                a range reads one snapshot",
         apply: |s, text| kind::positive_duration(text).map(|idle| s.server.range_idle_max = idle),
     },
     Setting {

@@ -37,6 +37,8 @@ mod load_requests;
 mod load_results;
 mod load_workloads;
 mod memory;
+#[cfg(feature = "leveldb")]
+mod metrics;
 mod ownership;
 mod profile;
 mod restart;

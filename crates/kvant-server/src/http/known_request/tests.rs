@@ -37,6 +37,9 @@ fn the_head_of_the_last_request_is_known() {
     for key in ["", "%61", "a&ttl=1", "a b", "a\r\nX:", "\u{e4}", "a#b"] {
         assert_eq!(key_found(&known, &get(key)), None, "{key}");
     }
+    let longest = "k".repeat(KEY_BYTES_MAX);
+    assert_eq!(key_found(&known, &get(&longest)), Some(longest.clone()));
+    assert_eq!(key_found(&known, &get(&format!("{longest}k"))), None);
     assert_eq!(key_found(&known, &get("a").to_lowercase()), None);
     assert_eq!(key_found(&known, &format!("{}{}", get("a"), get("b"))), None);
     let whole = get("a");

@@ -11,12 +11,17 @@ use std::fmt::Display;
 /// The pool's plain figures: name, kind of metric, help, value. A counter's metric ends in
 /// `_total`.
 fn figures(stats: &PoolStats) -> [(&'static str, &'static str, &'static str, u64); 6] {
-    let most = "The most requests that ever waited together.";
-    let hand_overs = "Times that selectors handed work over.";
+    let most = "The most requests that ever waited for workers together.";
+    let hand_overs = "Times that selectors handed work over to the pool.";
     [
         ("workers", "gauge", "Threads of the pool.", stats.worker_count as u64),
-        ("workers_busy", "gauge", "Threads at work now.", stats.busy_count as u64),
-        ("queue_capacity", "gauge", "Requests that may wait.", stats.queue_capacity as u64),
+        ("workers_busy", "gauge", "Threads of the pool at work now.", stats.busy_count as u64),
+        (
+            "queue_capacity",
+            "gauge",
+            "Requests that may wait for a worker.",
+            stats.queue_capacity as u64,
+        ),
         ("queued_max", "gauge", most, stats.queued_max as u64),
         ("hand_overs", "counter", hand_overs, stats.hand_over_count),
         ("wakes", "counter", "Times that a sleeping worker was woken.", stats.wake_count),
@@ -67,7 +72,13 @@ pub(super) fn write_metrics(server: &ServerState, out: &mut String) {
     let refused = refusals(server).map(|(class, reason, count)| {
         (format!("class=\"{}\",reason=\"{}\"", class.name(), reason.name()), count)
     });
-    family(out, "kvant_refused_total", "counter", "Requests that were not done.", refused);
+    family(
+        out,
+        "kvant_refused_total",
+        "counter",
+        "Requests that were refused: nothing of them was done.",
+        refused,
+    );
     let overloaded = u8::from(server.refusals.is_overloaded());
     metric(out, "kvant_overloaded", "gauge", "1 while requests are refused.", overloaded);
     let Some(pool) = &server.pool else {
@@ -81,8 +92,8 @@ pub(super) fn write_metrics(server: &ServerState, out: &mut String) {
     let cost_help = "What a request costs a worker, smoothed.";
     let limited_help = "1 while the adaptive limit holds a class down.";
     let cost_s = stats.cost_ns.map(|ns| ns as f64 / 1e9);
-    write_by_class(out, "queued", "gauge", "Requests that wait now.", stats.queued);
-    write_by_class(out, "done_total", "counter", "Requests done.", stats.done);
+    write_by_class(out, "queued", "gauge", "Requests that wait for a worker now.", stats.queued);
+    write_by_class(out, "done_total", "counter", "Requests that workers have done.", stats.done);
     write_by_class(out, "cost_seconds", "gauge", cost_help, cost_s);
     write_by_class(out, "limited", "gauge", limited_help, stats.limited.map(u8::from));
 }

@@ -9,6 +9,7 @@ pub(in crate::work) fn pending(queued_ns: u64, value: Option<Bytes>) -> PendingW
         outcome: Rc::default(),
         waits_since: None,
         work: StorageWork { queued_ns, ..StorageWork::default() },
+        _memory: None,
     }
 }
 

@@ -131,7 +131,9 @@ impl Run<'_> {
         progress.show(|progress| progress.begin(phase, index, count));
         let result = load.run(phase, &mut |interval: &Interval| {
             progress.show(|progress| progress.second(interval));
-            if let Some(hlog) = &mut outputs.hlog {
+            if let Some(hlog) = &mut outputs.hlog
+                && logged.is_ok()
+            {
                 logged =
                     hlog.write(|writer| writer.write(interval, &ops.all(), env.clock.wall_ms()));
             }

@@ -30,6 +30,10 @@ impl<'a> Watchdog<'a> {
 
     /// Adds a second of the phase; returns whether an assertion is broken.
     pub(super) fn is_broken_by(&mut self, second: &Interval, ops: &OpNames) -> bool {
+        if self.has_broken() {
+            // What ends the load is not taken back by the requests that were in flight.
+            return true;
+        }
         let Some(so_far) = &mut self.so_far else {
             return false;
         };
@@ -63,3 +67,6 @@ impl<'a> Watchdog<'a> {
         self.broken.is_some()
     }
 }
+
+#[cfg(test)]
+mod tests;
