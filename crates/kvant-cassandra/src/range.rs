@@ -122,8 +122,11 @@ impl Range {
         self.held_bytes
     }
 
-    /// The most that [`Range::held_bytes`] is likely to become.
+    /// The most that [`Range::held_bytes`] is likely to become; 0 while no range has met a record.
     pub fn likely_bytes(&self) -> usize {
+        if self.row_bytes == 0 {
+            return 0;
+        }
         let rows = likely_rows(self.left_count, self.buckets.len()).min(PAGE_ROWS_MAX);
         let bytes = self.buckets.len().saturating_mul(Wave::page_bytes(rows, self.row_bytes));
         bytes.min(HELD_BYTES_MAX)
