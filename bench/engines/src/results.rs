@@ -13,7 +13,7 @@ pub(crate) struct Results {
     pub(crate) records: u64,
     pub(crate) cache_bytes: u64,
     pub(crate) memory_bytes: u64,
-    /// Operations a second that were asked for.
+    /// Operations a second of every workload; `None`: as many as the engine took.
     #[serde(default)]
     pub(crate) rate: Option<u64>,
     pub(crate) machine: String,

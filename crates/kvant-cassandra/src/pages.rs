@@ -98,10 +98,10 @@ impl Wave {
         2 * likely_bytes(row_bytes)
     }
 
-    /// Bytes of a page of so many rows as long as known ones, if it may have so many.
+    /// Memory of a page of so many rows as long as known ones, if it may have so many.
     pub(crate) fn page_bytes(row_count: usize, row_bytes: usize) -> usize {
         let row_bytes = likely_bytes(row_bytes);
-        rows_of_page(row_count, row_bytes) * row_bytes
+        rows_of_page(row_count, row_bytes) * (row_bytes + size_of::<Row>())
     }
 
     /// Fetches pages, in any order: of all buckets that are wanted, or of as many as there is room

@@ -161,7 +161,8 @@ impl Range {
     /// Reads the value of the next record. A record that was deleted meanwhile is left out.
     async fn fetch_value(&mut self) -> Result<()> {
         let Some(Reverse((key, index))) = self.heads.peek().cloned() else { return Ok(()) };
-        let value = self.shared.value_of(bucket_number(index), &key).await?;
+        let may_be_refused = !self.has_given;
+        let value = self.shared.value_of(bucket_number(index), &key, may_be_refused).await?;
         match (value, self.buckets[index].rows.front_mut()) {
             (Some((value, expires_at_ms)), Some(row)) => {
                 self.held_bytes += value.len();

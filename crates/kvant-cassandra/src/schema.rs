@@ -144,9 +144,9 @@ async fn create(session: &Session, options: &Options) -> Result<()> {
 
 async fn run(session: &Session, statement: String) -> Result<()> {
     let mut statement = Statement::new(statement);
-    // Cassandra looks at the asked node alone whether a table exists, and gives each table a random
-    // id: two servers that ask two nodes would make two tables of one name, and lose what is in one
-    // of them (CASSANDRA-10699).
+    // A node of Cassandra looks whether it knows the table itself, and gives a new one a random id:
+    // two servers that use two nodes would make two tables of one name, and lose what is in one of
+    // them (CASSANDRA-10699).
     let state = session.get_cluster_state();
     let connected = state.get_nodes_info().iter().filter(|node| node.is_connected());
     if let Some(node) = connected.min_by_key(|node| node.host_id) {

@@ -222,13 +222,17 @@ impl Shared {
         (result.map_err(|error| explain(&error, &session, &attempts)), course)
     }
 
-    /// As [`Shared::execute`], for records of a range that has begun: its client has half of a
-    /// response, so it waits for room instead of being refused.
-    async fn execute_begun(
+    /// As [`Shared::execute`], for records of a range. Where its client has half of a response, it
+    /// may not be refused, and waits for room.
+    async fn execute_of_range(
         self: &Arc<Shared>,
-        request: BoundStatement,
+        mut request: BoundStatement,
         execution: Execution,
+        may_be_refused: bool,
     ) -> Result<QueryResult> {
+        if may_be_refused {
+            return self.execute_bound(&mut request, execution).await.0;
+        }
         room::wait_for_it(&self.figures.room, self.timeout, || {
             let mut request = request.clone();
             async move { self.execute_bound(&mut request, execution).await.0 }
@@ -254,10 +258,11 @@ impl Shared {
         self: &Arc<Shared>,
         bucket: i32,
         key: &[u8],
+        may_be_refused: bool,
     ) -> Result<Option<Lasting>> {
         let execution = self.statements(None)?.execution(Kind::Read, false);
         let request = bound(&self.select_ttl, &(bucket, key))?;
-        let rows = self.execute_begun(request, execution).await?;
+        let rows = self.execute_of_range(request, execution, may_be_refused).await?;
         let rows = rows.into_rows_result().map_err(unreadable)?;
         let row = rows.maybe_first_row::<(Bytes, Option<i32>)>().map_err(unreadable)?;
         let now_ms = self.wall_ms();
@@ -267,14 +272,11 @@ impl Shared {
     /// A page of a range.
     pub(crate) async fn rows(
         self: &Arc<Shared>,
-        mut request: BoundStatement,
+        request: BoundStatement,
         may_be_refused: bool,
     ) -> Result<QueryResult> {
         let execution = Execution { kind: Kind::Page, is_quorum: false, is_traced: false };
-        match may_be_refused {
-            true => self.execute_bound(&mut request, execution).await.0,
-            false => self.execute_begun(request, execution).await,
-        }
+        self.execute_of_range(request, execution, may_be_refused).await
     }
 
     /// Where the connections are.

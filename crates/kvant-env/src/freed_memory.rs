@@ -175,6 +175,7 @@ impl Task for FreedMemory {
             && posix::free_page_bytes() >= self.memory.limit_bytes() / PAGES_RELEASED_PARTS
         {
             posix::release_free_pages();
+            self.state.lock().grown_since_ns[Kind::Pages as usize] = None;
             let left = uncounted_bytes_of(&self.memory);
             (resident_bytes, uncounted_bytes) = left.unwrap_or((resident_bytes, uncounted_bytes));
         }

@@ -66,7 +66,7 @@ pub(crate) struct Leader<W> {
 /// What one call of [`Pipeline::sync_step`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SyncStep {
-    /// Nothing was due. The next sync is due at this time, if any.
+    /// Nothing was due, or could be done. The next sync is due at this time, if any.
     NotDue(Option<u64>),
     /// All groups written before the call are durable and visible.
     Synced {

@@ -80,6 +80,8 @@ struct Inner {
     syncing_since_ns: Option<u64>,
     /// A sync is due whatever the level.
     requested: bool,
+    /// Why the last sync was put off.
+    put_off: Option<Error>,
     failed: bool,
     /// Only what concerns syncs.
     stats: WalStats,
@@ -87,7 +89,7 @@ struct Inner {
 
 /// What one call of [`LogSync::sync_due`] did.
 pub(crate) enum Synced {
-    /// Nothing was due. The next sync is due at this time, if any.
+    /// Nothing was due, or could be done. The next sync is due at this time, if any.
     NotDue(Option<u64>),
     /// Everything written before the call is durable.
     Done { visible: Option<SeqNum>, done: Vec<Completion> },
@@ -200,6 +202,11 @@ impl LogSync {
             && inner.waiting.is_empty()
     }
 
+    /// Why what was written is not durable, if a sync was put off.
+    pub(crate) fn put_off_error(&self) -> Option<Error> {
+        self.inner.lock().put_off.clone()
+    }
+
     /// Syncs if a sync is due. Only the task calls this.
     pub(crate) fn sync_due(&self) -> Synced {
         let started_ns = self.clock.monotonic_ns();
@@ -217,17 +224,21 @@ impl LogSync {
             (files, std::mem::take(&mut inner.waiting), dirty_since_ns)
         };
         let rewritten = files.iter().try_for_each(LogFile::write_again);
-        if waiting.is_empty() && matches!(&rewritten, Err(e) if e.kind() == ErrorKind::NoSpace) {
-            // There may be space later. Meanwhile writes are held back as overdue.
-            return self.put_off(dirty_since_ns);
-        }
-        let outcome: Result<()> = rewritten.and_then(|()| {
-            files.iter().try_for_each(|LogFile { path, file, .. }| {
-                self.events
-                    .sync("wal", || file.sync_data())
-                    .map_err(|source| Error::io("fsync", path, source))
-            })
+        // In any case: it may be all that there is to do.
+        let outcome: Result<()> = files.iter().try_for_each(|LogFile { path, file, .. }| {
+            self.events
+                .sync("wal", || file.sync_data())
+                .map_err(|source| Error::io("fsync", path, source))
         });
+        let outcome = match rewritten {
+            Err(error)
+                if outcome.is_ok() && waiting.is_empty() && error.kind() == ErrorKind::NoSpace =>
+            {
+                // There may be space later. Meanwhile writes are held back as overdue.
+                return self.put_off(error, dirty_since_ns);
+            }
+            rewritten => outcome.and(rewritten),
+        };
         let us = self.clock.monotonic_ns().saturating_sub(started_ns) / 1000;
         let visible = waiting.last().map(|group| group.last_seq);
         let done = waiting.into_iter().flat_map(|group| group.done).collect();
@@ -250,8 +261,9 @@ impl LogSync {
     }
 
     /// Leaves what was to be synced to a later attempt.
-    fn put_off(&self, dirty_since_ns: Option<u64>) -> Synced {
+    fn put_off(&self, error: Error, dirty_since_ns: Option<u64>) -> Synced {
         let mut inner = self.inner.lock();
+        inner.put_off = Some(error);
         inner.syncing_since_ns = None;
         inner.dirty_since_ns = dirty_since_ns.or(inner.dirty_since_ns);
         self.update_overdue(&inner);
@@ -290,6 +302,7 @@ impl LogSync {
 impl Inner {
     /// Those of `files` that are complete are forgotten.
     fn note_synced(&mut self, files: &[LogFile], us: u64) {
+        self.put_off = None;
         self.stats.sync_count += 1;
         self.stats.sync_us_total += us;
         self.stats.sync_us_max = self.stats.sync_us_max.max(us);

@@ -59,7 +59,10 @@ impl Core {
             // By another thread, meanwhile.
             return Ok(());
         }
-        let result = context.check_writable();
+        let result = match sync.put_off_error() {
+            Some(error) => Err(error),
+            None => context.check_writable(),
+        };
         if result.is_ok() {
             self.log.env.write_closing_record(&mut leader);
         }

@@ -174,7 +174,8 @@ fn hand_to_sync(
     sync: &LogSync,
 ) -> Result<(Option<PreviousWal>, bool)> {
     let mut previous = None;
-    let mut is_durable = context.options.sync != SyncLevel::Os;
+    let promises = context.options.sync != SyncLevel::Os;
+    let mut is_durable = promises;
     for wal in wals.iter().filter(|wal| wal.end.good_bytes > 0) {
         let (num, written_bytes) = (wal.file_num, wal.end.good_bytes);
         let path = file_path(&context.dir, FileKind::Wal, num);
@@ -184,14 +185,14 @@ fn hand_to_sync(
         }
         previous = Some(PreviousWal { file_num: num, final_bytes: written_bytes });
         let mut synced_bytes = known.get(&num).copied().unwrap_or(0);
-        if is_durable {
+        if promises {
             let unsynced = wal.synced_bytes..written_bytes;
             let again = file.write_again(unsynced).map_err(|e| Error::io("write", &path, e));
             // A file system that copies on writes may have no space for that.
-            is_durable = unless_full(again)?.is_some();
+            is_durable &= unless_full(again)?.is_some();
+            file.sync_data().map_err(|e| Error::io("sync", &path, e))?;
         }
         if is_durable {
-            file.sync_data().map_err(|e| Error::io("sync", &path, e))?;
             synced_bytes = written_bytes;
         }
         let doubtful_bytes = written_bytes;

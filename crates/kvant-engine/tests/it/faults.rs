@@ -118,6 +118,25 @@ fn a_log_that_a_start_could_not_write_again_is_written_again_before_a_write_coun
 }
 
 #[test]
+fn a_close_that_has_no_space_to_write_a_log_again_says_so() {
+    let (world, disk) = world();
+    let options = small_options(SyncLevel::Os);
+    let db = world.open(&options);
+    db.put(b"key", b"value", None).expect("written");
+    disk.fail_next(FaultOp::SyncData, ".wal", io::ErrorKind::Other, 1);
+    db.close().expect_err("the fsync failed");
+    drop(db);
+    let db = World::new(4, Arc::new(disk.clone())).open(&options);
+    disk.fail_next(FaultOp::Write, ".wal", io::ErrorKind::StorageFull, 1);
+    let error = db.close().expect_err("the log is not durable");
+    assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+    drop(db);
+    let db = World::new(4, Arc::new(disk)).open(&options);
+    assert_eq!(db.get(b"key").expect("read"), Some(Bytes::from_static(b"value")));
+    db.close().expect("there is space again");
+}
+
+#[test]
 fn a_failed_fsync_of_a_table_fences_writes_and_loses_nothing() {
     let (world, disk) = world();
     let options = small_options(SyncLevel::Os);

@@ -62,7 +62,7 @@ fn memory_that_may_be_used_again_is_released_after_a_minute_without_use() {
     assert!(is_due(&task, 400 * MIB, 300 * MIB), "nothing has taken it");
 }
 
-/// As much as is worth a release of pages, and not of heaps, whose time does not begin.
+/// So little that it is worth a release of pages, but not of heaps.
 #[test]
 fn free_pages_are_released_after_a_minute_although_heaps_are_not() {
     const MIB: u64 = 1 << 20;

@@ -6,7 +6,7 @@
 //! 2. A block counts for a figure if all four of its attempts have it.
 //! 3. Latencies are compared only of attempts at one planned rate, and not of closed loops, whose
 //!    latencies follow from their rates.
-//! 4. Of searches nothing is claimed if one that counts found no rate.
+//! 4. No rate is claimed of searches if one that counts found none.
 
 use super::directory::{Directory, Measurement, PhaseOf, of_median_p99, offered};
 use super::figures;

@@ -161,6 +161,10 @@ async fn serve_by_hyper(
         // The peer has closed the connection.
         return None;
     }
+    // Nothing can be lost any more, whatever the client has sent behind its last request.
+    if cx.stopping.get() && socket.is_acknowledged() {
+        return None;
+    }
     // Hyper does so itself, unless the last response is not its own.
     if socket.end_sending().await.is_err() {
         // The peer has closed the connection.

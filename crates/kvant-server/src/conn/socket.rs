@@ -354,6 +354,11 @@ impl Socket {
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 
+    /// Whether the peer has all bytes, as far as the system tells.
+    pub(super) fn is_acknowledged(&self) -> bool {
+        reader_watch::queued_bytes(&self.stream) == Some(0)
+    }
+
     /// Tells the peer that nothing more will come.
     pub(super) async fn end_sending(&mut self) -> io::Result<()> {
         poll_fn(|cx| self.poll_shutdown(cx)).await

@@ -59,7 +59,7 @@ fn admit(call: &Call, exchange: &Exchange) -> Result<Range, Problem> {
     let format = RecordFormat::accepted(exchange.reply.request_headers().get_all(ACCEPT));
     let mut reader = Box::new(RangeReader::new(query, format));
     if let Backend::Remote(store) = store {
-        // Asks for nothing yet, and says how much is likely to come.
+        // Requests nothing yet, and says how much is likely to come.
         reader.open(&**store).map_err(|error| call.explain(&error.into()))?;
     }
     Ok(Range { reader, format, store: store.clone() })

@@ -178,14 +178,14 @@ async fn finish_write(
 }
 
 /// Waits for a value from other machines. Its memory is reserved when its length is known; where
-/// the last values were long, for one as long before it is asked for.
+/// the last values were long, memory for one as long is reserved before the request.
 async fn fetch(
     storage: Rc<Storage>,
     value: Pending<'static, (kvant_base::Result<Option<Bytes>>, RemoteCourse)>,
     begun_ns: u64,
 ) -> (EntityOutcome, StorageWork) {
-    let (expected_bytes, wait_max) =
-        (storage.remote_value_bytes.get(), storage.config.queue_wait_max);
+    let wait_max = storage.config.queue_wait_max;
+    let expected_bytes = storage.remote_value_bytes.get().min(storage.memory.share_bytes());
     let mut held = None;
     if expected_bytes > SMALL_BYTES {
         held = storage.memory.hold(expected_bytes, wait_max).await;
@@ -194,16 +194,21 @@ async fn fetch(
             return (EntityOutcome::Failed(Failure::NoMemory), work);
         }
     }
+    let begun_to_fetch_ns = storage.meter.now_ns();
     let (result, course) = value.await;
-    if let Ok(Some(value)) = &result {
-        let next_bytes = (value.len() as u64).max(expected_bytes - expected_bytes / 16);
-        storage.remote_value_bytes.set(next_bytes);
+    if let Ok(value) = &result {
+        let value_bytes = value.as_ref().map_or(0, |value| value.len() as u64);
+        let before_bytes = storage.remote_value_bytes.get();
+        storage.remote_value_bytes.set(value_bytes.max(before_bytes - before_bytes.div_ceil(16)));
     }
     let done_ns = storage.meter.now_ns();
     let found = result
         .map(Lookup::Known)
         .map_err(|error| storage.failure_of_remote(error, Class::Read, done_ns));
-    let work = StorageWork::of_remote(begun_ns, course, done_ns);
+    let work = StorageWork {
+        queued_ns: begun_ns,
+        ..StorageWork::of_remote(begun_to_fetch_ns, course, done_ns)
+    };
     let outcome = match outcome_of(&storage, found.clone(), held) {
         Ok(outcome) => outcome,
         Err(bytes) => {

@@ -154,10 +154,9 @@ impl RangeReader {
     /// Memory of the piece, and of records that were fetched for later ones, or are likely to be.
     pub(crate) fn held_bytes(&self) -> u64 {
         let fetched_bytes = match &self.records {
-            Source::Open(records) if self.left_count > 0 && !self.ended => {
-                records.held_bytes().max(records.likely_bytes())
-            }
-            _ => 0,
+            Source::Requested { .. } => 0,
+            Source::Open(records) if self.left_count == 0 || self.ended => records.held_bytes(),
+            Source::Open(records) => records.held_bytes().max(records.likely_bytes()),
         };
         (self.piece_bytes_held + fetched_bytes) as u64
     }

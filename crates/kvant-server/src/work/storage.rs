@@ -23,7 +23,7 @@ use crate::admission::{Class, Lag};
 use crate::config::{DispatchMode, ServerConfig};
 use crate::http::Problem;
 use crate::key::Key;
-use crate::memory::RequestMemory;
+use crate::memory::{RequestMemory, SMALL_BYTES};
 use crate::store::{Backend, LocalStore, Lookup, RemoteStore, Store, Write};
 use crate::timing::{Meter, StorageWork};
 use crate::turns::ReadBudget;
@@ -234,8 +234,8 @@ impl Storage {
         }
     }
 
-    /// Memory for a write that comes during a stall: any number of clients may wait for its end,
-    /// and short bodies are not counted elsewhere.
+    /// Memory for the key of a write that comes during a stall, and for its value if that is short
+    /// and so counted nowhere else: any number of clients may wait for the end of a stall.
     #[inline]
     pub(super) fn memory_of_waiting(
         &self,
@@ -244,7 +244,9 @@ impl Storage {
         if !self.batcher.is_stalled() {
             return Ok(None);
         }
-        let memory = self.memory.try_reserve_buffers(write.bytes() as u64);
+        let value_bytes = write.value.as_ref().map_or(0, |value| value.len() as u64);
+        let short_bytes = if value_bytes <= SMALL_BYTES { value_bytes } else { 0 };
+        let memory = self.memory.try_reserve_buffers(write.key.len() as u64 + short_bytes);
         memory.map(Some).ok_or(Failure::NoMemory)
     }
 

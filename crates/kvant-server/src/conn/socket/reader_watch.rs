@@ -59,6 +59,6 @@ fn check_interval(idle_max: Duration) -> Duration {
 
 /// `None` where the system does not report it: then only bytes that it takes from the server are
 /// progress.
-fn queued_bytes(stream: &TcpStream) -> Option<u64> {
+pub(super) fn queued_bytes(stream: &TcpStream) -> Option<u64> {
     unacknowledged_bytes(stream.as_fd()).ok()
 }
