@@ -224,7 +224,7 @@ impl LogSync {
             (files, std::mem::take(&mut inner.waiting), dirty_since_ns)
         };
         let rewritten = files.iter().try_for_each(LogFile::write_again);
-        // In any case: it may be all that there is to do.
+        // Also where there was no space for that: newer logs need none.
         let outcome: Result<()> = files.iter().try_for_each(|LogFile { path, file, .. }| {
             self.events
                 .sync("wal", || file.sync_data())
