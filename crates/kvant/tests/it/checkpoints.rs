@@ -30,6 +30,12 @@ fn names(dir: &Path) -> Vec<String> {
     names
 }
 
+fn directories(dir: &Path) -> Vec<String> {
+    let mut names = names(dir);
+    names.retain(|name| dir.join(name).is_dir());
+    names
+}
+
 #[test]
 fn checkpoints_are_made_beside_the_data_and_nowhere_else() {
     let dir = TempDir::new();
@@ -67,9 +73,9 @@ fn a_checkpoint_in_the_data_directory_is_rejected() {
     let server = TestServer::start_with(&data, &["--checkpoints", link.to_str().expect("ours")]);
     assert!(server.exchange(PUT).starts_with(b"HTTP/1.1 201 "));
     std::os::unix::fs::symlink(&data, &link).expect("a link");
-    let before = names(&data);
     assert_refused(&checkpoint(&server, "copy"), "invalid");
-    assert_eq!(names(&data), before);
+    // The server itself makes logs and the reserve there at any time; a checkpoint is a directory.
+    assert_eq!(directories(&data), [""; 0]);
     assert_eq!(server.stop().code, Some(0));
     for target in [data.join("copy"), data.join("new/copy"), link.join("copy")] {
         let rejected = run(kvant().args(["db", "checkpoint"]).arg(&data).arg(&target));
