@@ -120,6 +120,12 @@ pub trait Fs: Send + Sync {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
+    /// Frees the pages in which the system caches a synced file, and calls `after_step` after every
+    /// 1 MiB. The removal of the file, which else frees them all at once, then takes little CPU
+    /// time. Other names of the file lose these pages, too.
+    fn forget_cached(&self, _path: &Path, _after_step: &dyn Fn()) -> io::Result<()> {
+        Ok(())
+    }
     /// Removes a directory with its contents.
     fn remove_dir_all(&self, path: &Path) -> io::Result<()>;
     /// Adds the name `to` to the file `from`; fails if `to` exists. Both must be on one device.

@@ -57,6 +57,34 @@ fn nonblocking_reads_return_what_the_page_cache_holds() {
 }
 
 #[test]
+fn forgetting_a_file_frees_its_cached_pages_in_steps_and_keeps_its_contents() {
+    let dir = TempDir::new();
+    let path = dir.0.join("a");
+    let contents = vec![7; (FORGET_STEP_BYTES * 5 / 2) as usize];
+    fs::write(&path, &contents).unwrap();
+    fs::File::open(&path).unwrap().sync_all().unwrap();
+    let posix = PosixFs::new();
+    let file = posix.open(&path).unwrap();
+    let mut buffer = vec![0; contents.len()];
+    let mut is_cached = true;
+    // Another process may read the file, or hold some of its pages for a moment.
+    for _ in 0..100 {
+        let step_count = AtomicU64::new(0);
+        let count_step = || _ = step_count.fetch_add(1, Ordering::Relaxed);
+        posix.forget_cached(&path, &count_step).unwrap();
+        assert_eq!(step_count.into_inner(), 3);
+        is_cached = is_cached && file.try_read_exact_at(&mut buffer, 0).unwrap();
+    }
+    let tmpfs_magic = 0x0102_1994;
+    let is_memory = rustix::fs::statfs(&path).unwrap().f_type == tmpfs_magic;
+    assert_eq!(is_cached, is_memory && !posix.always_blocks.load(Ordering::Relaxed));
+    file.read_exact_at(&mut buffer, 0).unwrap();
+    assert_eq!(buffer, contents);
+    let missing = posix.forget_cached(&dir.0.join("b"), &|| ());
+    assert_eq!(missing.unwrap_err().kind(), io::ErrorKind::NotFound);
+}
+
+#[test]
 fn a_refusal_of_nonblocking_reads_is_remembered() {
     let dir = TempDir::new();
     let path = dir.0.join("a");
