@@ -18,6 +18,7 @@ use crate::format::{FileNum, SeqNum};
 use crate::options::SyncLevel;
 use crate::stats::WalStats;
 use kvant_base::lock::NamedMutex;
+use kvant_base::log::{Level, Log};
 use kvant_base::wait::WaitKind;
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::{Clock, File, Signal};
@@ -61,6 +62,7 @@ pub(crate) struct LogSync {
     level: SyncLevel,
     clock: Arc<dyn Clock>,
     events: EventSink,
+    log: Arc<dyn Log>,
     inner: NamedMutex<Inner>,
     /// When [`LogSync::is_overdue`] becomes true unless a sync ends before; `u64::MAX` for never.
     /// Outside the lock, because every submitted batch reads it.
@@ -98,11 +100,17 @@ pub(crate) enum Synced {
 }
 
 impl LogSync {
-    pub(crate) fn new(level: SyncLevel, clock: Arc<dyn Clock>, events: EventSink) -> LogSync {
+    pub(crate) fn new(
+        level: SyncLevel,
+        clock: Arc<dyn Clock>,
+        events: EventSink,
+        log: Arc<dyn Log>,
+    ) -> LogSync {
         LogSync {
             level,
             clock,
             events,
+            log,
             inner: NamedMutex::new("log_sync", Inner::default()),
             overdue_at_ns: AtomicU64::new(u64::MAX),
             synced: Signal::new(WaitKind::Io, "log_sync"),
@@ -263,6 +271,9 @@ impl LogSync {
     /// Leaves what was to be synced to a later attempt.
     fn put_off(&self, error: Error, dirty_since_ns: Option<u64>) -> Synced {
         let mut inner = self.inner.lock();
+        if inner.put_off.is_none() {
+            self.log.event(Level::Error, "sync_put_off", &[("error", &error)]);
+        }
         inner.put_off = Some(error);
         inner.syncing_since_ns = None;
         inner.dirty_since_ns = dirty_since_ns.or(inner.dirty_since_ns);

@@ -103,7 +103,8 @@ fn open_locked(context: Context, resources: &Resources) -> Result<Core> {
     let mut replay = Replay::new(&context, &resources.progress, &manifest.state);
     let wals = replay.run(&files)?;
     tag.stage(Stage::Sync);
-    let sync = Arc::new(LogSync::new(options.sync, Arc::clone(&env.clock), context.events.clone()));
+    let (clock, log) = (Arc::clone(&env.clock), Arc::clone(&context.log));
+    let sync = Arc::new(LogSync::new(options.sync, clock, context.events.clone(), log));
     let (previous, is_durable) = hand_to_sync(&context, &wals, &manifest.state.logs, &sync)?;
     let wal = unless_full(start_wal(&context, previous, is_durable, &sync))?;
     let new_wal = wal.as_ref().map(|wal| wal.as_previous().file_num);

@@ -4,6 +4,7 @@ use crate::events::EventSink;
 use crate::format::FileNum;
 use crate::options::SyncLevel;
 use kvant_base::Events;
+use kvant_base::log::NoLog;
 use kvant_env::Fs;
 use kvant_env::testing::{FaultOp, FaultyFs, MockClock};
 use std::collections::VecDeque;
@@ -88,7 +89,7 @@ fn pipeline(
 ) -> (Arc<Pipeline<FakeEnv>>, Journal) {
     let clock = Arc::new(MockClock::new(0));
     let events = EventSink::new(clock.clone(), Events::new(1));
-    let sync = LogSync::new(level, clock, events);
+    let sync = LogSync::new(level, clock, events, Arc::new(NoLog));
     let path = Path::new("/000001.wal");
     let file = disk.create(path).expect("created");
     let (num, path) = (FileNum(1), path.to_path_buf());
