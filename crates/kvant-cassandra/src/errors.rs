@@ -12,6 +12,9 @@ const MAYBE: &str = "another attempt may have been done: a write may be there or
 /// How Cassandra begins to say that it cannot check a password now.
 const CANNOT_AUTHENTICATE: &str = "Unable to perform authentication";
 
+/// How Cassandra begins to say that a request is longer than `native_transport_max_frame_size`.
+const TOO_LONG: &str = "Request is too big";
+
 /// Kind of a request, for the message: only a write may be there without a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
@@ -112,6 +115,9 @@ fn of_attempt(error: &RequestAttemptError) -> Error {
             ),
         ),
         DbError::Overloaded => Error::new(ErrorKind::Overloaded, format!("{error}: {message}")),
+        DbError::Invalid if message.starts_with(TOO_LONG) => Error::invalid(format!(
+            "the node takes no record this long (its native_transport_max_frame_size): {message}"
+        )),
         DbError::IsBootstrapping => Error::new(ErrorKind::Away, format!("{error}: {message}")),
         _ => Error::new(ErrorKind::Io, format!("{error}: {message}")),
     }

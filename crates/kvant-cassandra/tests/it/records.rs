@@ -49,6 +49,24 @@ fn a_value_lives_as_long_as_it_was_given_and_not_much_longer() {
     });
 }
 
+/// Cassandra's default allows 16 MiB a request, head and key included.
+#[test]
+#[ignore = "needs a node: cargo xtask cluster-check"]
+fn a_record_that_is_too_long_for_the_node_is_refused_and_disturbs_no_other() {
+    let cluster = open(&node::options()).unwrap();
+    let put = |key, value| cluster.put(key, Bytes::from(value), None, Ask::default());
+    wait(async {
+        put(b"key", vec![1; (16 << 20) - 1000]).await.0.unwrap();
+        let (too_long, other) = tokio::join!(put(b"key", vec![2; 16 << 20]), put(b"a", vec![3]));
+        let error = too_long.0.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+        assert!(error.message().contains("native_transport_max_frame_size"), "{error}");
+        other.0.unwrap();
+        let value = cluster.get(b"key", Ask::default()).await.0.unwrap().unwrap();
+        assert_eq!((value.len(), value[0]), ((16 << 20) - 1000, 1));
+    });
+}
+
 #[test]
 #[ignore = "needs a node: cargo xtask cluster-check"]
 fn more_answers_than_nodes_are_an_error() {
