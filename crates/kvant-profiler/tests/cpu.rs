@@ -104,12 +104,16 @@ impl Seen {
 }
 
 /// Profiles the burning threads and checks the samples; again if the machine stalled before the
-/// threads were listed.
+/// threads were listed, or while the samples were to be fetched.
 fn check(engine: Engine, rate_hz: u32, check_recording: impl Fn(&Recording)) {
     let share = |part: u64, whole: u64| part as f64 / whole as f64 * 100.0;
     for seed in [7, 17, 27] {
         let (recording, burnt) = profile(engine, rate_hz, seed);
         check_recording(&recording);
+        if recording.facts.dropped_count > 0 {
+            eprintln!("seed {seed}: {} samples were dropped", recording.facts.dropped_count);
+            continue;
+        }
         let mut seen = Seen::default();
         seen.add(&recording);
         let burnt_ns = burnt.long_ns + burnt.short_ns;
@@ -126,7 +130,7 @@ fn check(engine: Engine, rate_hz: u32, check_recording: impl Fn(&Recording)) {
             return;
         }
     }
-    panic!("less than 90 % of the CPU time was seen in each of three attempts");
+    panic!("samples or 10 % of the CPU time were missing in each of three attempts");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
-use support::{Names, thread_cpu_ns, turn};
+use support::{FOUND_WITHIN, Names, thread_cpu_ns, turn};
 
 fn only_cpu(engine: Engine, rate_hz: u32) -> Options {
     Options {
@@ -341,6 +341,7 @@ fn a_stack_continues_at_the_anchor_where_frame_pointers_end() {
     let (send, receive) = channel();
     let caller = thread::Builder::new().name("caller".to_owned());
     let caller = caller.spawn(move || {
+        thread::sleep(FOUND_WITHIN);
         let start_ns = thread_cpu_ns();
         while thread_cpu_ns() - start_ns < 300_000_000 {
             call_with_an_anchor();

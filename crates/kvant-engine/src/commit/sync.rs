@@ -271,15 +271,15 @@ impl LogSync {
     /// Leaves what was to be synced to a later attempt.
     fn put_off(&self, error: Error, dirty_since_ns: Option<u64>) -> Synced {
         let mut inner = self.inner.lock();
-        if inner.put_off.is_none() {
-            self.log.event(Level::Error, "sync_put_off", &[("error", &error)]);
-        }
-        inner.put_off = Some(error);
+        let is_first = inner.put_off.replace(error.clone()).is_none();
         inner.syncing_since_ns = None;
         inner.dirty_since_ns = dirty_since_ns.or(inner.dirty_since_ns);
         self.update_overdue(&inner);
         drop(inner);
         self.synced.notify_all();
+        if is_first {
+            self.log.event(Level::Error, "sync_put_off", &[("error", &error)]);
+        }
         let is_regular = matches!(self.level, SyncLevel::Interval(_));
         Synced::NotDue(is_regular.then(|| self.clock.monotonic_ns() + ATTEMPT_INTERVAL_NS))
     }

@@ -29,6 +29,8 @@ const SAMPLE_RECORDS: u64 = 8;
 #[derive(Clone, Debug)]
 pub(super) struct Filled {
     pub(super) fingerprint: String,
+    /// Since then the first record is there.
+    pub(super) start: Instant,
     pub(super) time: Duration,
 }
 
@@ -73,7 +75,7 @@ pub(super) fn fill(
         context.run_to_end(command, &subject.fill_command.join(" "), FILL_MAX)?;
     }
     let time = start.elapsed();
-    Ok(Filled { fingerprint: fingerprint(running.server.as_ref(), data), time })
+    Ok(Filled { fingerprint: fingerprint(running.server.as_ref(), data), start, time })
 }
 
 fn store(

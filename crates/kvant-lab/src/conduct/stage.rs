@@ -283,7 +283,7 @@ impl Stage {
         let name = &resolved.subject.name;
         if resolved.data.as_ref().is_some_and(|data| data.ttl_s.is_some()) {
             let owner = store_owner(plan, &resolved.subject);
-            self.stored_at.insert(format!("{owner} {}", store_key(resolved)), Instant::now());
+            self.stored_at.insert(format!("{owner} {}", store_key(resolved)), filled.start);
         }
         if !running.is_kvant {
             return;

@@ -38,8 +38,8 @@ fn first(dir: &TempDir) -> (Attempt, std::path::PathBuf) {
 #[test]
 fn a_load_beside_begins_with_that_of_its_case() {
     let (dir, server) = (TempDir::new(), Server::start());
-    // It takes half a second until the load of the case can begin.
-    let slow = "local until_s = os.clock() + 0.5\nwhile os.clock() < until_s do end\n";
+    // It takes two seconds until the load of the case can begin.
+    let slow = "local until_us = wrk.time_us() + 2e6\nwhile wrk.time_us() < until_us do end\n";
     let (plan, machine) = (plan_with(&dir, &server, slow, "600ms"), calm(&dir));
     run(&plan, &dir, &machine, &Stop::default(), false, &mut Progress::none()).unwrap();
     let (_, files) = first(&dir);
@@ -49,7 +49,7 @@ fn a_load_beside_begins_with_that_of_its_case() {
     };
     let apart_ms = start_ms("load.json").abs_diff(start_ms("beside.json"));
     // The threads of a busy machine wake up late.
-    assert!(apart_ms < 200, "{apart_ms} ms");
+    assert!(apart_ms < 1000, "{apart_ms} ms");
 }
 
 #[test]

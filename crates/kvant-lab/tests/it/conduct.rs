@@ -169,7 +169,10 @@ fn check_files(dir: &TempDir, attempt: &Attempt, run: &Run) {
     assert_eq!(result.config.connection_count, 2);
     let watch: Watch = read(&files.join("watch.json"));
     let times: Vec<u64> = watch.samples.iter().map(|sample| sample.at_ns).collect();
-    assert!(times.is_sorted() && times.len() > 5, "{times:?}");
+    assert!(times.is_sorted(), "{times:?}");
+    // A machine that stands still gives fewer.
+    let is_valid = attempt.verdict == AttemptVerdict::Valid;
+    assert!(times.len() > if is_valid { 5 } else { 1 }, "{times:?}");
     assert!(times[0] <= attempt.measure_start_ns && *times.last().unwrap() <= attempt.end_ns);
     // The intervals of the log add up to the result.
     let log = fs::read_to_string(files.join("load.hlog")).unwrap();
@@ -214,6 +217,13 @@ held = { rate = 50, duration = "700ms", warmup = "50ms" }
 
 #[test]
 fn a_disturbed_attempt_is_repeated() {
+    // Again where the machine itself stood still, which is looked at first.
+    assert!((0..5).any(|_| is_repeated_after_theft()), "it stands still in every run");
+}
+
+/// Whether the first attempt was disturbed by the hypervisor; if so, whether it was repeated is
+/// checked.
+fn is_repeated_after_theft() -> bool {
     let (dir, server) = (TempDir::new(), Server::start());
     let second = dir.0.join("run/attempts/0002");
     let machine = FakeMachine::start(&dir.0.join("proc"), move || !second.exists());
@@ -222,11 +232,15 @@ fn a_disturbed_attempt_is_repeated() {
     let AttemptVerdict::Disturbed(why) = &ended.attempts[0].verdict else {
         panic!("{:?}", ended.attempts)
     };
+    if why.contains("stood still") {
+        return false;
+    }
     assert!(why.contains("the hypervisor took"), "{why}");
     let last = ended.attempts.last().unwrap();
     assert!(last.try_count >= 2, "{:?}", ended.attempts);
     let is_fine = last.verdict == AttemptVerdict::Valid || is_generator_late(&last.verdict);
     assert!(is_fine, "{:?}", ended.attempts);
+    true
 }
 
 #[test]

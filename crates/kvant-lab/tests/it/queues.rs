@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Runs on a machine that others may disturb.
-const RUNS_MAX: usize = 3;
+const RUNS_MAX: usize = 8;
 
 /// Runs a plan against a queue and analyses the run.
 fn report(workload: &str, phase: &str, queue: &Queue) -> Report {
@@ -122,11 +122,22 @@ fn a_load_beside_beyond_the_limit_is_measured() {
 
 #[test]
 fn a_factor_beyond_the_limit_is_measured() {
-    let queue = Queue::start(0, Service::Constant, Duration::from_millis(5), 1).unwrap();
-    let text = "find-max = true, duration = \"300ms\", warmup = \"50ms\" }\n\
-                beyond = { factors = [10], duration = \"500ms\", warmup = \"500ms\"";
-    let report = report("connections = 2", text, &queue);
-    let beyond = report.figures.iter().find(|figures| figures.step == "factor 10");
-    let planned = beyond.and_then(|figures| figures.planned_per_s);
-    assert!(planned.is_some_and(|rate| rate > 1_000.0), "{:?}", report.attempts);
+    let mut attempts = Vec::new();
+    for _ in 0..RUNS_MAX {
+        let queue = Queue::start(0, Service::Constant, Duration::from_millis(5), 1).unwrap();
+        let text = "find-max = true, duration = \"300ms\", warmup = \"50ms\" }\n\
+                    beyond = { factors = [10], duration = \"500ms\", warmup = \"500ms\"";
+        let report = report("connections = 2", text, &queue);
+        let beyond = report.figures.iter().find(|figures| figures.step == "factor 10");
+        if let Some(beyond) = beyond {
+            assert!(
+                beyond.planned_per_s.is_some_and(|rate| rate > 1_000.0),
+                "{:?}",
+                report.attempts
+            );
+            return;
+        }
+        attempts.push(report.attempts);
+    }
+    panic!("{attempts:#?}");
 }

@@ -6,6 +6,7 @@ use crate::fixture::{Fixture, NEVER, config};
 use kvant_env::rng::Rng;
 use kvant_env::testing::{entropy_seed, unread_bytes};
 use kvant_server::ServerConfig;
+use serde_json::Value;
 use std::io::{ErrorKind, Read};
 use std::net::Shutdown;
 use std::sync::atomic::Ordering::SeqCst;
@@ -235,6 +236,13 @@ fn any_bytes_get_the_same_responses_on_both_paths() {
             shown(&plain),
             shown(&by_hyper)
         );
+    }
+    // A worker counts a job just after it has delivered the reply.
+    for (fixture, _) in &fixtures {
+        let is_busy = |pool: &Value| pool["workers_busy"].as_u64().is_some_and(|busy| busy > 0);
+        while is_busy(&fixture.request("GET", "/v0/stats", b"").json()["server"]["pool"]) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
     let [plain, by_hyper] = [0, 1].map(|way: usize| counted(&fixtures[way].0));
     assert!(plain.len() > 20, "{plain:?}");

@@ -263,7 +263,14 @@ fn a_pause_of_background_work_is_an_event() {
     let second = pause(&mut client);
     // Waits until the pause ends.
     assert_eq!(client.request("POST", "/v0/admin/flush", b"").status, 200);
-    let document = history(&mut client, "");
+    // A flush ends just after what it does can be seen.
+    let is_flushed = |event: &Value| event["kind"] == "flush" && !event["end_ns"].is_null();
+    let document = loop {
+        let document = history(&mut client, "");
+        if rows(&document, "events").iter().any(is_flushed) {
+            break document;
+        }
+    };
     let of_kind = |kind: &str| {
         let events = rows(&document, "events").iter().filter(|event| event["kind"] == kind);
         events.map(|event| (number(event, "start_ns"), number(event, "end_ns"))).collect::<Vec<_>>()

@@ -21,7 +21,7 @@ serve = { memory = "64MiB", engine = "memory" }
 method = "GET"
 path = "/v0/status"
 [phase]
-load = { LOAD, duration = "1s", warmup = "50ms" }
+load = { LOAD, duration = "2s", warmup = "50ms" }
 "#;
 
 /// Processes that compute until dropped.

@@ -54,12 +54,15 @@ fn idle_connections_stay_open() {
 
 #[test]
 fn slow_heads_are_sent_byte_by_byte_on_connections_that_are_opened_again() {
+    let start = Instant::now();
     let crowd = Crowd::start(&planned(", slow-heads = 30"), &target(), &Stop::default()).unwrap();
     // A byte of a head, which comes once a second on each, ends a connection.
     std::thread::sleep(Duration::from_millis(700));
     let total = crowd.finish().total;
     let closed = total.errors.read;
-    assert!((10..=30).contains(&closed), "{closed}");
+    // A machine that stands still catches up.
+    let closed_max = (start.elapsed().as_secs_f64() * 30.0) as u64 + 1;
+    assert!((10..=closed_max).contains(&closed), "{closed} of at most {closed_max}");
     // Each of them has a request again.
     assert_eq!((total.planned, total.sent), (40 + closed, 40 + closed));
     assert!((40 + closed / 2..=40 + closed).contains(&total.completed), "{total:?}");
