@@ -40,7 +40,7 @@ pub use memory::{Mapping, keep_little_freed_memory, release_freed_memory, reside
 pub use pages::{Buffer, Page, free_page_bytes, release_free_pages};
 pub use slice::{TIME_SLICE_MIN, set_time_slice};
 
-/// Pages of 1 MiB are freed in 0.03 to 0.1 ms.
+/// Pages of 1 MiB are mostly freed in 0.03 ms.
 const FORGET_STEP_BYTES: u64 = 1 << 20;
 /// Parts that one system call takes (`IOV_MAX`).
 const WRITE_PARTS_MAX: usize = 1024;

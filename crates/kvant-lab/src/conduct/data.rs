@@ -29,7 +29,7 @@ const SAMPLE_RECORDS: u64 = 8;
 #[derive(Clone, Debug)]
 pub(super) struct Filled {
     pub(super) fingerprint: String,
-    /// Since then the first record is there.
+    /// When storing began: no record is older.
     pub(super) start: Instant,
     pub(super) time: Duration,
 }

@@ -83,4 +83,9 @@ fn a_sync_that_finds_no_space_is_logged_once_until_one_succeeds() {
     assert!(matches!(sync.sync_due(), Synced::Done { .. }));
     assert!(sync.put_off_error().is_none());
     assert_eq!(*names.0.lock(), ["sync_put_off"]);
+    sync.add_file(LogFile { num: FileNum(2), doubtful_bytes: 5, ..log_file(&disk) });
+    disk.fail_next(FaultOp::Write, ".wal", io::ErrorKind::StorageFull, 1);
+    sync.request();
+    assert!(matches!(sync.sync_due(), Synced::NotDue(_)));
+    assert_eq!(*names.0.lock(), ["sync_put_off"; 2]);
 }
