@@ -238,12 +238,18 @@ impl LevelDb {
     /// made beside it and renamed when it is complete. After an error nothing of it is left.
     ///
     /// # Errors
-    /// `Invalid`: the directory exists; `NoSpace`: the copy would leave too little; others where a
+    /// `Invalid`: the directory exists, or a name of its path ends with `.unfinished`, as the
+    /// leftovers of a crash do, which are removed; `NoSpace`: the copy would leave too little; others where a
     /// read or write fails.
     pub fn checkpoint(&self, dir: &Path) -> Result<()> {
         let fs = &*self.env.fs;
         if fs.exists(dir).map_err(|error| Error::io("look at", dir, error))? {
             return Err(Error::invalid("the directory of the checkpoint exists").with_file(dir));
+        }
+        if dir.iter().any(|name| name.as_encoded_bytes().ends_with(UNFINISHED.as_bytes())) {
+            let message =
+                format!("a name that ends with {UNFINISHED} is for unfinished checkpoints");
+            return Err(Error::invalid(message).with_file(dir));
         }
         let _checkpointing = self.checkpointing.lock();
         let Some(name) = dir.file_name() else {

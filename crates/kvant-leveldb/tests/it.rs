@@ -271,6 +271,19 @@ fn a_checkpoint_is_a_database_of_its_own() {
     assert_eq!(all(&db).len(), 19_999);
 }
 
+/// Regression: a checkpoint `copy` removed the complete checkpoint `copy.unfinished`.
+#[test]
+fn a_checkpoint_has_no_name_that_the_next_one_removes() {
+    let dir = TempDir::new();
+    let db = open(&dir.data());
+    for name in ["copy.unfinished", "copy.unfinished/inner"] {
+        let refused = db.checkpoint(&dir.0.join(name)).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
+        assert!(refused.to_string().contains("unfinished checkpoints"), "{refused}");
+    }
+    assert!(!dir.0.join("copy.unfinished").exists());
+}
+
 #[test]
 fn a_loader_takes_no_directory_with_files() {
     let dir = TempDir::new();

@@ -13,7 +13,7 @@ mod tally;
 
 pub use descriptors::raise_limit;
 
-use crate::config::{LoadConfig, Phase};
+use crate::config::{Arrival, LoadConfig, Phase, Rate};
 use crate::machine::{Machine, MachineWatch};
 use crate::net::poller::Waker;
 use crate::net::tls::TlsConnector;
@@ -173,7 +173,8 @@ impl Load {
     /// ([`LoadConfig::interval`]), and returns `false` to end the phase early.
     ///
     /// # Errors
-    /// The failure of a source. All further phases return the same error.
+    /// `Invalid` for a ramp whose connections have plans of their own ([`Arrival::Wrk2`]), which
+    /// hold one rate. The failure of a source: all further phases return the same error.
     pub fn run(
         &mut self,
         phase: &Phase,
@@ -181,6 +182,12 @@ impl Load {
     ) -> Result<Outcome> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
+        }
+        let has_private_plans = self.config.arrival == Arrival::Wrk2 || self.config.wrk2_exact;
+        if has_private_plans && matches!(phase.rate, Rate::Ramp { .. }) {
+            return Err(Error::invalid(
+                "a ramp needs uniform or random arrivals, not those of wrk2",
+            ));
         }
         let outcome = self.run_phase(phase, each_interval);
         if let Err(error) = &outcome {

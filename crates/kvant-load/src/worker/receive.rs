@@ -24,15 +24,19 @@ impl Worker {
         if connection.generation != generation {
             return Ok(());
         }
+        connection.is_ending |= event.is_ending;
         match connection.state {
-            ConnState::Closed => Ok(()),
-            ConnState::Opening => self.continue_opening(index),
-            ConnState::Waiting | ConnState::Free | ConnState::Busy => {
-                connection.is_ending |= event.is_ending;
-                self.continue_writing(index);
-                self.receive(index)
+            ConnState::Closed => return Ok(()),
+            ConnState::Opening => {
+                self.continue_opening(index)?;
+                if matches!(self.connections[index].state, ConnState::Closed | ConnState::Opening) {
+                    return Ok(());
+                }
+                // The server may have closed it already: no other event would say so.
             }
+            ConnState::Waiting | ConnState::Free | ConnState::Busy => self.continue_writing(index),
         }
+        self.receive(index)
     }
 
     /// Continues to read sockets that had more than [`READS_PER_TURN`] buffers.

@@ -151,6 +151,10 @@ impl Worker {
         if !is_written {
             return self.lose(index, FailureKind::Write);
         }
+        if !self.connections[index].unwritten.is_empty() {
+            // TLS takes a part of a long batch although the socket takes more: no event follows.
+            self.continue_writing(index);
+        }
         if is_recorded {
             self.recorder.interval.sent += count as u64;
             self.recorder.interval.send_lag.record_ns(lag_ns);

@@ -380,3 +380,20 @@ fn a_contradictory_configuration_is_refused() {
     assert!(refuse(without_target, 1).contains("at least one target"));
     assert!(refuse(config(address, 1, 1 << 40), 1).contains("file descriptors"));
 }
+
+/// Regression: connections with plans of their own held the initial rate, and results were called a
+/// ramp.
+#[test]
+fn a_ramp_with_private_plans_is_refused() {
+    let private = LoadConfig { arrival: Arrival::Wrk2, ..config(instant(), 1, 2) };
+    let exact = LoadConfig { wrk2_exact: true, ..config(instant(), 1, 2) };
+    for config in [private, exact] {
+        let mut load = load(config, 1);
+        let ramp = phase(Rate::Ramp { from: 0.0, to: 600.0 }, SECOND);
+        let refused = load.run(&ramp, &mut |_| true).unwrap_err().to_string();
+        assert!(refused.contains("a ramp needs"), "{refused}");
+        let constant = phase(Rate::Constant(100.0), SECOND / 4);
+        let planned = load.run(&constant, &mut |_| true).unwrap().total.planned;
+        assert!(planned.abs_diff(25) <= 2, "the load goes on: {planned}");
+    }
+}

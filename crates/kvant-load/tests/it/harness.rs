@@ -99,6 +99,7 @@ pub(crate) struct Setup {
     pub(crate) timeout: Duration,
     pub(crate) pipeline: usize,
     pub(crate) arrival: Arrival,
+    pub(crate) headers: Vec<(String, String)>,
     pub(crate) ca_pem: Option<String>,
 }
 
@@ -111,6 +112,7 @@ impl Setup {
             timeout: Duration::from_secs(10),
             pipeline: 1,
             arrival: Arrival::Uniform,
+            headers: Vec::new(),
             ca_pem: None,
         }
     }
@@ -135,6 +137,11 @@ impl Setup {
         Setup { arrival, ..self }
     }
 
+    pub(crate) fn header(mut self, name: &str, value: String) -> Setup {
+        self.headers.push((name.to_owned(), value));
+        self
+    }
+
     pub(crate) fn ca_pem(self, pem: String) -> Setup {
         Setup { ca_pem: Some(pem), ..self }
     }
@@ -144,7 +151,8 @@ impl Setup {
         let target = Target::parse(&self.url)?.resolve()?;
         let ops = OpNames::default();
         let mut request = Vec::new();
-        append_request(&mut request, "GET", &target.path, &HeaderBlock::new(&target, &[])?, None);
+        let headers = HeaderBlock::new(&target, &self.headers)?;
+        append_request(&mut request, "GET", &target.path, &headers, None);
         let source = FixedSource::new(&[request], ops.intern("GET"), false, self.pipeline);
         let config = LoadConfig {
             targets: vec![target],

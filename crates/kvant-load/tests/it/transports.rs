@@ -68,6 +68,22 @@ fn tls_responses_that_arrive_byte_by_byte_are_parsed() {
     experiment(|| check(&setup));
 }
 
+/// Regression: TLS takes 64 KiB at a time, and the rest of a request waited until a time-out.
+#[test]
+fn long_requests_are_sent_whole_over_tls() {
+    let (config, _) = tls::server_config();
+    let server = Server::start_tls(AT_ONCE, config);
+    let setup = Setup::new(format!("https://{}/", server.address()))
+        .connections(2)
+        .header("X", "x".repeat(200_000));
+    experiment(|| {
+        let outcome = setup.run(20.0, Duration::from_millis(500));
+        assert_eq!(outcome.total.errors, Errors::default(), "{}", text(&outcome));
+        ensure!(outcome.total.completed >= 5, "{}", text(&outcome));
+        Ok(())
+    });
+}
+
 #[test]
 fn unix_sockets_work() {
     let directory = std::env::temp_dir().join(format!("kvant-load-{}", std::process::id()));

@@ -1,8 +1,11 @@
 //! Servers that fail: each failure counts once, the rate is kept, and no thread spins.
 
-use crate::harness::{MS, Setup, check_no_spin, ensure, experiment, run, text};
+use crate::core::{GET, config, instant, server, target};
+use crate::harness::{self, MS, Setup, check_no_spin, ensure, experiment, run, text};
 use crate::server::{Behaviour, Place, Server};
-use kvant_load::Outcome;
+use kvant_env::Env;
+use kvant_load::source::fixed::FixedSource;
+use kvant_load::{Load, LoadConfig, OpNames, Outcome};
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
 
@@ -123,6 +126,25 @@ fn connects_to_a_server_that_refuses_back_off() {
         assert!((1..=80).contains(&errors.connect), "{}", text(&outcome));
         assert_eq!(errors.read + errors.write + errors.timeout, 0, "{}", text(&outcome));
         check_no_spin(&outcome)
+    });
+}
+
+/// Regression: the end of a connection that came together with its opening was overlooked, and a
+/// planned request was sent on it and lost.
+#[test]
+fn a_connection_that_the_server_closes_at_once_gets_no_request() {
+    experiment(|| {
+        let closing = server(drop);
+        let targets = vec![target(instant()), target(closing)];
+        let config = LoadConfig { targets, ..config(closing, 1, 64) };
+        let ops = OpNames::default();
+        let source = FixedSource::new(&[GET.to_vec(), GET.to_vec()], ops.intern("GET"), false, 1);
+        let mut load = Load::start(config, vec![Box::new(source)], ops, Env::posix()).unwrap();
+        let outcome = harness::run(&mut load, 400.0, Duration::from_secs(1));
+        // A request that is sent between the opening and the end is lost.
+        ensure!(outcome.total.errors.read <= 5, "{}", text(&outcome));
+        ensure!(outcome.total.completed >= 300, "{}", text(&outcome));
+        Ok(())
     });
 }
 

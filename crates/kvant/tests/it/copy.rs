@@ -249,6 +249,19 @@ fn a_directory_that_cannot_be_replaced_is_refused_before_the_copy() {
     assert_eq!(db_done(&["dump"], &empty).lines().count(), 1);
 }
 
+/// Regression: a directory with the name of the unfinished copy was removed, even the source.
+#[test]
+fn a_directory_that_is_no_unfinished_copy_is_not_removed() {
+    let dir = TempDir::new();
+    let [from, to] = ["to.unfinished", "to"].map(|name| dir.path().join(name));
+    let server = TestServer::start(&from);
+    put(&server, 0..10);
+    assert_eq!(server.stop().code, Some(0));
+    let said = refused(&[text(&from), text(&to), "--to-engine", "lsm"]);
+    assert!(said.contains("it is no unfinished copy"), "{said}");
+    assert_eq!(db_done(&["dump"], &from).lines().count(), 10);
+}
+
 #[test]
 fn a_server_that_ends_midway_leaves_a_copy_that_can_go_on() {
     let dir = TempDir::new();

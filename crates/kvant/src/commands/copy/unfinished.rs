@@ -30,6 +30,7 @@ impl Unfinished<'_> {
                 return Err(Error::invalid(what).with_file(&unfinished.dir));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                unfinished.require_ours()?;
                 unfinished.remove()?;
                 unfinished.name_source(&path, source)?;
             }
@@ -42,6 +43,19 @@ impl Unfinished<'_> {
             return Err(error);
         }
         Ok(unfinished)
+    }
+
+    /// Refuses a directory without `source` that holds what no copy leaves in one.
+    fn require_ours(&self) -> Result<()> {
+        let entries = match self.env.fs.list(&self.dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            listed => listed.map_err(|error| Error::io("list", &self.dir, error))?,
+        };
+        if entries.iter().all(|entry| ["source.new", "empty"].contains(&&*entry.name)) {
+            return Ok(());
+        }
+        let what = "the copy would be made here, but it is no unfinished copy: move it away";
+        Err(Error::invalid(what).with_file(&self.dir))
     }
 
     /// Puts a new directory in the place of an existing one. Where the system refuses that, as for

@@ -9,7 +9,7 @@ use crate::commands::reader::Reader;
 use clap::ArgMatches;
 use kvant_load::assertion::Assertion;
 use kvant_load::workload::{Mix, WorkloadConfig};
-use kvant_load::{LoadConfig, Rate, Target};
+use kvant_load::{Arrival, LoadConfig, Rate, Target};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -112,6 +112,9 @@ impl LoadSettings {
         if !matches!(&settings.plan, LoadPlan::Steps(rates) if rates.len() == 1) {
             reader.refuse_given(&["hgrm"], "holds one distribution: give one rate, or take --json");
             reader.refuse_given(&["profile"], "holds one measured time: give one rate");
+        }
+        if settings.common.config.arrival == Arrival::Wrk2 {
+            reader.refuse_given(&["ramp"], "--arrival wrk2 holds one rate: leave one of them out");
         }
         if settings.common.config.wrk2_exact {
             reader.refuse_given(

@@ -192,6 +192,7 @@ fn missing_bad_and_contradictory_options_are_refused() {
     refused(&["-R5", "-H", "no colon", URL], "--header: `no colon`");
     refused(&["-R5", "-H", "A: b\r\nC: d", URL], "--header: ");
     refused(&["-R5", "--ramp", "0..5", URL], "--ramp: takes the place");
+    refused(&["--ramp", "0..5", "--arrival", "wrk2", URL], "--ramp: --arrival wrk2 holds one rate");
     refused(&["-R5", "--find-max", URL], "--rate: --find-max looks for the rate");
     refused(&["-R5", "--slo", "p99<5ms", URL], "--slo: ");
     refused(&["--find-max", "--slo", "p99<base", URL], "--slo: cannot compare");
