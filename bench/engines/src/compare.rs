@@ -80,7 +80,7 @@ impl<'a> Measurement<'a> {
             let started = Instant::now();
             let figures = self.run_once(workload, engine, round)?;
             let (stolen, others) = (figures.settled.stolen_ns, figures.settled.others_ns());
-            let is_disturbed = figures.settled.is_disturbed();
+            let is_disturbed = figures.settled.is_disturbed(self.settings.rate.is_some());
             let name = workload.name;
             let run = Run { workload: name.into(), engine, round, attempt, is_disturbed, figures };
             eprintln!(

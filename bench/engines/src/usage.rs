@@ -27,8 +27,11 @@ pub(crate) struct Usage {
 
 /// `/proc/stat` counts in these.
 const TICK_NS: u64 = 10_000_000;
+/// Parts of one CPU's time.
 const STOLEN_SHARE_MAX: f64 = 0.02;
 const OTHERS_SHARE_MAX: f64 = 0.10;
+/// At a given rate: a p99.9 is made of a thousandth of the time.
+const OTHERS_SHARE_MAX_AT_RATE: f64 = 0.01;
 /// Less is within the resolution of the accounts.
 const NOTABLE_NS: u64 = 5 * TICK_NS;
 
@@ -73,11 +76,12 @@ impl Usage {
     }
 
     /// Whether other processes or the hypervisor took a notable share of one CPU.
-    pub(crate) fn is_disturbed(&self) -> bool {
+    pub(crate) fn is_disturbed(&self, has_rate: bool) -> bool {
+        let others_share_max = if has_rate { OTHERS_SHARE_MAX_AT_RATE } else { OTHERS_SHARE_MAX };
         let is_notable =
             |ns: u64, share: f64| ns > NOTABLE_NS && ns as f64 > self.at_ns as f64 * share;
         is_notable(self.stolen_ns, STOLEN_SHARE_MAX)
-            || is_notable(self.others_ns(), OTHERS_SHARE_MAX)
+            || is_notable(self.others_ns(), others_share_max)
     }
 }
 

@@ -127,7 +127,10 @@ impl Write for Socket {
     ) -> Poll<io::Result<usize>> {
         let socket = self.get_mut();
         let _tag = tag::stage(Stage::Respond);
-        if parts.first().is_some_and(|head| head.starts_with(TOO_LARGE)) {
+        // While there is a response, these may be bytes of a record: a write may begin with one.
+        if parts.first().is_some_and(|head| head.starts_with(TOO_LARGE))
+            && !socket.state.has_exchange()
+        {
             socket.hyper_reads.is_too_large = true;
             return Poll::Ready(Ok(parts.iter().map(|part| part.len()).sum()));
         }

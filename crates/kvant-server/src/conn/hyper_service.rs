@@ -1,7 +1,7 @@
 //! From a head that hyper has parsed to a route, and back to a response that hyper writes.
 
 use super::context::{Call, ConnContext, RequestStep};
-use super::request_body;
+use super::request_body::{self, Discarded};
 use super::socket::SocketState;
 use crate::counters::Column;
 use crate::http::{Body, Exchange, Operation, Plane, Problem, Route, head, problem, site};
@@ -90,14 +90,22 @@ impl hyper::service::Service<Request<Incoming>> for HttpService {
 }
 
 /// Starts a request whose route does not read the body: the body is discarded first.
-fn start_without_body(call: Call, route: Route, exchange: Exchange, body: Incoming) -> RequestStep {
+fn start_without_body(
+    call: Call,
+    route: Route,
+    mut exchange: Exchange,
+    body: Incoming,
+) -> RequestStep {
     let discarding = request_body::discard(&call.cx.config, body, &exchange.reply, 0);
     let version = exchange.reply.version();
     RequestStep::later(async move {
-        let can_go_on = discarding.await;
+        let discarded = discarding.await;
+        if discarded == Discarded::Broken {
+            return request_body::broken_body().respond(&mut exchange.reply);
+        }
         let mut step = call.cx.handler.start(route, &call, exchange);
         let mut response = poll_fn(|cx| step.poll_response(cx)).await;
-        if !can_go_on {
+        if discarded != Discarded::Whole {
             problem::close(&mut response, version);
         }
         response

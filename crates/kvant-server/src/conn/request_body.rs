@@ -26,6 +26,17 @@ pub(super) const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
 /// twice as fast.
 const BYTES_PER_SECOND_MIN: u64 = 4 << 10;
 
+/// How the discarding of a body ended.
+#[derive(PartialEq)]
+pub(super) enum Discarded {
+    /// At the end of the body.
+    Whole,
+    /// Before it: the rest would take too much or too long.
+    Partly,
+    /// The body broke off, or its chunks are malformed.
+    Broken,
+}
+
 /// Refuses a request. Its body is discarded first, so that the connection can go on; where that
 /// would take too much or too long, or where the client waits for `100 Continue`, the connection
 /// ends with the response.
@@ -40,37 +51,39 @@ pub(crate) fn refuse(
     };
     let discarding = discard(config, body, &reply, 0);
     RequestStep::later(async move {
-        let problem = if discarding.await { problem } else { problem.closing() };
+        let problem = match discarding.await {
+            Discarded::Whole => problem,
+            Discarded::Partly | Discarded::Broken => problem.closing(),
+        };
         problem.respond(&mut reply)
     })
 }
 
-/// Reads a body to its end and discards it. False: its end is out of reach, and the connection
-/// cannot go on.
-pub(crate) fn discard(
+/// Reads a body to its end and discards it. If it does not get there, the connection cannot go on.
+pub(super) fn discard(
     config: &ServerConfig,
     mut body: Incoming,
     reply: &Reply,
     taken_bytes: u64,
-) -> impl Future<Output = bool> + use<> {
+) -> impl Future<Output = Discarded> + use<> {
     let allowance_bytes = (config.value_bytes_max + DRAIN_BYTES_EXTRA).saturating_sub(taken_bytes);
     let gives_up = reply.expects_continue() || body.size_hint().lower() > allowance_bytes;
     async move {
         if gives_up {
-            return false;
+            return Discarded::Partly;
         }
         let to_the_end = async {
             let mut discarded_bytes = 0;
             while let Some(frame) = next_frame(&mut body).await {
-                let Ok(frame) = frame else { return false };
+                let Ok(frame) = frame else { return Discarded::Broken };
                 discarded_bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
                 if discarded_bytes > allowance_bytes {
-                    return false;
+                    return Discarded::Partly;
                 }
             }
-            true
+            Discarded::Whole
         };
-        tokio::time::timeout(DRAIN_TIME_MAX, to_the_end).await.unwrap_or(false)
+        tokio::time::timeout(DRAIN_TIME_MAX, to_the_end).await.unwrap_or(Discarded::Partly)
     }
 }
 
@@ -79,8 +92,8 @@ async fn next_frame(body: &mut Incoming) -> Option<Result<Frame<Bytes>, hyper::E
 }
 
 /// A body that broke off or whose chunks are malformed.
-fn broken_body() -> Problem {
-    Problem::bad_head("nothing was written: the body ended early or its chunks are malformed")
+pub(super) fn broken_body() -> Problem {
+    Problem::bad_head("nothing was done: the body ended early or its chunks are malformed")
 }
 
 /// A value, with the memory that it holds unless it is short.
@@ -109,8 +122,8 @@ pub(crate) async fn read(
         }
         Err(unread) => unread,
     };
-    let can_go_on =
-        !problem.is_closing() && discard(&call.cx.config, body, reply, taken_bytes).await;
+    let can_go_on = !problem.is_closing()
+        && discard(&call.cx.config, body, reply, taken_bytes).await == Discarded::Whole;
     Err(if can_go_on { problem } else { problem.closing() })
 }
 

@@ -109,12 +109,15 @@ impl Socket {
         }
         // Not that of the task: the next request counts as arrived when this one is woken.
         let mut cx = Context::from_waker(&self.arrival_waker);
-        if let Some(timer) = &mut self.rest_timer {
-            ready!(timer.as_mut().poll(&mut cx));
-            self.rest_timer = None;
-        }
-        if self.arrival.waits() {
-            return Poll::Pending;
+        // A server that stops closes connections without a request: none may wait here, unread.
+        if !self.cx.stopping.get() {
+            if let Some(timer) = &mut self.rest_timer {
+                ready!(timer.as_mut().poll(&mut cx));
+                self.rest_timer = None;
+            }
+            if self.arrival.waits() {
+                return Poll::Pending;
+            }
         }
         let _tag = tag::stage(Stage::Parse);
         let mut read_buffer = self.cx.buffers.read.borrow_mut();
@@ -133,6 +136,13 @@ impl Socket {
     /// Receives into `room` by the system call itself: around its `recv`, libc makes a thread
     /// cancellable and back, which costs CPU time and is never used here.
     fn poll_recv(&self, cx: &mut Context<'_>, room: &mut [u8]) -> Poll<io::Result<usize>> {
+        // The event loop may not have seen yet what has arrived at a server that stops.
+        if self.cx.stopping.get() {
+            match recv(&self.stream, &mut *room, RecvFlags::empty()) {
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                received => return Poll::Ready(Ok(received?.0)),
+            }
+        }
         loop {
             ready!(self.stream.poll_read_ready(cx))?;
             let mut received_bytes = None;

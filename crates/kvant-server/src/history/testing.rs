@@ -7,6 +7,7 @@ use crate::timing::{KeyStart, Recorded, SECOND_NS, Stamps, Trace};
 use http::StatusCode;
 use kvant_env::host::own::OwnFigures;
 use kvant_env::rng::Rng;
+use std::ops::Range;
 
 fn number(rng: &mut Rng) -> u64 {
     rng.next_u64() >> rng.below(64)
@@ -72,6 +73,19 @@ pub(crate) fn trace(written_ns: u64, rng: &mut Rng) -> Trace {
     }
 }
 
+/// The windows of a second that have these numbers, of ten; returns them.
+pub(crate) fn add_windows(
+    history: &History,
+    second: u64,
+    numbers: Range<u64>,
+    rng: &mut Rng,
+) -> Vec<Window> {
+    let windows: Vec<Window> =
+        numbers.map(|number| window(second * SECOND_NS + number * WINDOW_NS, rng)).collect();
+    windows.iter().for_each(|window| history.add(window));
+    windows
+}
+
 /// One second of ten windows; returns them.
 pub(crate) fn add_second(
     history: &History,
@@ -79,9 +93,7 @@ pub(crate) fn add_second(
     rng: &mut Rng,
     slowest: &[Trace],
 ) -> Vec<Window> {
-    let windows: Vec<Window> =
-        (0..10).map(|index| window(second * SECOND_NS + index * WINDOW_NS, rng)).collect();
-    windows.iter().for_each(|window| history.add(window));
+    let windows = add_windows(history, second, 0..10, rng);
     history.end_second(slowest);
     windows
 }

@@ -54,17 +54,29 @@ fn a_long_chunked_body() {
     assert!(client.request("GET", "/v0/entity?id=k", b"").body == value);
 }
 
+const MALFORMED_CHUNKS: [&str; 6] = [
+    "x\r\nabc\r\n0\r\n\r\n",
+    "-1\r\n",
+    "3\r\nabcd\r\n0\r\n\r\n",
+    "3\nabc\n0\n\n",
+    "fffffffffffffffff\r\n",
+    "\r\n\r\n",
+];
+
+/// The ends of heads with bodies that break off.
+const BROKEN_OFF: [&str; 3] = [
+    "Content-Length: 10\r\n\r\nabc",
+    "Content-Length: 100000\r\n\r\nabc",
+    "Transfer-Encoding: chunked\r\n\r\n5\r\nabc",
+];
+
+/// Requests whose bodies mean nothing.
+const WITHOUT_BODY: [&str; 2] = ["DELETE /v0/entity?id=k", "POST /v0/admin/flush"];
+
 #[test]
 fn malformed_chunks_write_nothing() {
     let fixture = Fixture::new();
-    for body in [
-        "x\r\nabc\r\n0\r\n\r\n",
-        "-1\r\n",
-        "3\r\nabcd\r\n0\r\n\r\n",
-        "3\nabc\n0\n\n",
-        "fffffffffffffffff\r\n",
-        "\r\n\r\n",
-    ] {
+    for body in MALFORMED_CHUNKS {
         let mut client = fixture.client();
         client.send(format!(
             "PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n{body}"
@@ -79,11 +91,7 @@ fn malformed_chunks_write_nothing() {
 #[test]
 fn a_body_that_breaks_off_writes_nothing() {
     let fixture = Fixture::new();
-    for head in [
-        "Content-Length: 10\r\n\r\nabc",
-        "Content-Length: 100000\r\n\r\nabc",
-        "Transfer-Encoding: chunked\r\n\r\n5\r\nabc",
-    ] {
+    for head in BROKEN_OFF {
         let mut client = fixture.client();
         client.send(format!("PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\n{head}"));
         client.shutdown_write();
@@ -91,6 +99,40 @@ fn a_body_that_breaks_off_writes_nothing() {
         assert_eq!(fixture.request("GET", "/v0/entity?id=k", b"").status, 404, "{head:?}");
     }
     assert_eq!(fixture.memory.used_bytes(Consumer::Requests), 0);
+}
+
+#[test]
+fn requests_without_a_body_do_nothing_if_they_come_with_malformed_chunks() {
+    let fixture = Fixture::new();
+    fixture.put("k", b"v");
+    for line in WITHOUT_BODY {
+        for body in MALFORMED_CHUNKS {
+            let mut client = fixture.client();
+            client.send(format!(
+                "{line} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n{body}"
+            ));
+            let response = client.read_response("DELETE");
+            response.assert_problem(400, "malformed-request");
+            assert!(response.closes() && client.is_closed(), "{line} {body:?}");
+        }
+    }
+    assert!(fixture.store.has_key(b"k"));
+}
+
+#[test]
+fn requests_without_a_body_do_nothing_if_they_come_with_one_that_breaks_off() {
+    let fixture = Fixture::new();
+    fixture.put("k", b"v");
+    for line in WITHOUT_BODY {
+        for head in BROKEN_OFF {
+            let mut client = fixture.client();
+            client.send(format!("{line} HTTP/1.1\r\nHost: x\r\n{head}"));
+            client.shutdown_write();
+            client.read_response("DELETE").assert_problem(400, "malformed-request");
+            assert!(client.is_closed(), "{line} {head:?}");
+        }
+    }
+    assert!(fixture.store.has_key(b"k"));
 }
 
 #[test]

@@ -73,6 +73,42 @@ fn a_value_may_be_empty_or_hold_line_feeds() {
     assert_eq!(response.chunks, [b"a\n".to_vec(), b"b\n1\n2\r\n\0".to_vec()]);
 }
 
+/// What hyper itself sends to a head that is too large, without its date.
+const TOO_LARGE: &[u8] =
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n";
+
+/// The sixth record begins the second write of the response.
+#[test]
+fn a_range_of_http_1_1_is_whole_though_a_record_looks_like_a_refusal() {
+    let fixture = Fixture::new();
+    for number in 1..=5 {
+        fixture.put(&format!("A{number}"), &[b'v'; 1000]);
+    }
+    fixture.put(&encode(TOO_LARGE), b"");
+    let mut client = fixture.client();
+    let response = client.request("GET", "/v0/entities?start=A", b"");
+    assert_eq!((response.status, response.chunks.len(), response.complete), (200, 6, true));
+    assert_eq!(response.chunks[5], [TOO_LARGE, b"\n"].concat());
+    client.assert_goes_on();
+}
+
+/// The seventeenth record begins the second write of the response.
+#[test]
+fn a_range_of_http_1_0_is_whole_though_records_look_like_refusals() {
+    let fixture = Fixture::new();
+    let records: Vec<Vec<u8>> =
+        (10..50).map(|number| [TOO_LARGE, format!("{number}\n").as_bytes()].concat()).collect();
+    for record in &records {
+        fixture.put(&encode(&record[..record.len() - 1]), b"");
+    }
+    let mut client = fixture.client();
+    client.send("GET /v0/entities?start=A HTTP/1.0\r\n\r\n");
+    let response = client.read_response("GET");
+    assert_eq!(response.status, 200);
+    let body = response.body.escape_ascii().to_string();
+    assert_eq!(body, records.concat().escape_ascii().to_string());
+}
+
 #[test]
 fn a_long_range_is_whole_and_in_order() {
     let fixture = with_records(20_000);

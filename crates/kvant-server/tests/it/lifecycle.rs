@@ -2,7 +2,7 @@
 
 use crate::client::Client;
 use crate::fixture::{Fixture, NEVER, config};
-use kvant_server::{Backend, Server, ServerConfig};
+use kvant_server::{Backend, DispatchMode, Server, ServerConfig};
 use std::net::TcpStream;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, mpsc};
@@ -82,6 +82,40 @@ fn stopping_lets_requests_finish() {
     }
     stopping.join().unwrap().unwrap();
     assert!(store.closed.load(SeqCst));
+}
+
+#[test]
+fn stopping_lets_requests_finish_that_wait_unread() {
+    // More than the event loop learns of at once, which are more than a turn serves.
+    const COUNT: usize = 1100;
+    let get = |client: &mut Client| client.send_request("GET", "/v0/entity?id=k", b"");
+    let fixture = Fixture::with(ServerConfig {
+        selectors: 1,
+        dispatch: DispatchMode::Inline,
+        connections_max: Some(COUNT + 1),
+        ..config()
+    });
+    fixture.put("k", b"v");
+    let mut clients: Vec<Client> = (0..COUNT).map(|_| fixture.client()).collect();
+    for client in &mut clients {
+        // Not for the status: then the next request would not wait.
+        assert_eq!(client.request("GET", "/v0/entity?id=k", b"").status, 200);
+    }
+    let Fixture { server, store, .. } = fixture;
+    let held = store.hold_reads();
+    let read_count = store.reads.load(SeqCst);
+    get(&mut clients[0]);
+    store.wait_for_reads(read_count + 1);
+    // The stop wakes the first connections first, and the event loop learns of them last.
+    clients[1..].iter_mut().rev().for_each(get);
+    let stopping = std::thread::spawn(move || server.stop(NEVER));
+    // A stop that comes later finds fewer requests that wait.
+    std::thread::sleep(Duration::from_millis(50));
+    drop(held);
+    for (number, client) in clients.iter_mut().enumerate() {
+        assert_eq!(client.read_response("GET").body, b"v", "client {number}");
+    }
+    stopping.join().unwrap().unwrap();
 }
 
 /// A socket that is closed with unread bytes resets the connection, and what the client has not

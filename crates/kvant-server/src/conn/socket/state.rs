@@ -79,6 +79,11 @@ impl SocketState {
         self.exchange.set(Some(trace));
     }
 
+    /// Whether hyper serves a request, or holds bytes of its response.
+    pub(in crate::conn) fn has_exchange(&self) -> bool {
+        self.exchange.get().is_some()
+    }
+
     /// Takes the last request, if hyper has all of its response.
     pub(in crate::conn) fn take_complete(&self) -> Option<Trace> {
         self.exchange.take().filter(|_| self.is_complete.replace(false))
@@ -96,7 +101,7 @@ impl SocketState {
     /// Takes the rest that is due, except while a request is served: its body may have to be read.
     pub(in crate::conn) fn take_rest(&self) -> Option<Duration> {
         // Refusals are rare: the trace is checked last.
-        let is_due = self.rest.get().is_some() && self.exchange.get().is_none();
+        let is_due = self.rest.get().is_some() && !self.has_exchange();
         is_due.then(|| self.rest.take()).flatten()
     }
 

@@ -243,12 +243,13 @@ impl Document {
 
     /// Encodes some seconds. Returns whether they were the last.
     fn write_windows(&mut self, out: &mut Vec<u8>) -> bool {
-        let span_ns = self.span_ns.clone();
+        // A second that was in progress at the last call may have more windows now.
+        let (done_ns, end_ns) = (self.done_ns, self.span_ns.end);
         self.for_seconds(|document, second| {
-            let is_in_span = |window: &Window| {
-                window.start_ns < span_ns.end && window.start_ns + window.length_ns > span_ns.start
+            let is_due = |window: &Window| {
+                window.start_ns < end_ns && window.start_ns + window.length_ns > done_ns
             };
-            for window in second.windows().filter(is_in_span) {
+            for window in second.windows().filter(is_due) {
                 document.first_ns.get_or_insert(window.start_ns);
                 document.write_row(out, &WindowRow::from(&window));
             }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::history::testing::{add_second, trace};
+use crate::history::testing::{add_second, add_windows, trace};
 use crate::http::Operation;
 use kvant_base::MemoryBudget;
 use kvant_base::events::EventKind;
@@ -75,6 +75,28 @@ fn windows_are_those_that_overlap_the_span() {
         let document = sources.json(from_ns..to_ns);
         assert_eq!(starts(&document["windows"]), all[first..last], "{from_ns}..{to_ns}");
     }
+}
+
+#[test]
+fn windows_of_the_second_in_progress_come_once_though_there_are_more_of_them_later() {
+    let history = History::new(600 * SECOND_NS, &MemoryBudget::new(1 << 30));
+    let sources = Sources { history, timings: Vec::new(), events: Events::new(1) };
+    let mut rng = Rng::new(7);
+    for second in 1..=3 {
+        add_second(&sources.history, second, &mut rng, &[]);
+    }
+    add_windows(&sources.history, 4, 0..8, &mut rng);
+    let mut document = sources.document(0..u64::MAX);
+    let mut bytes = document.next_piece();
+    // The seconds that were fetched at once filled the piece.
+    assert!(document.part == Part::Windows && document.done_ns == 4 * SECOND_NS + 8 * WINDOW_NS);
+    add_windows(&sources.history, 4, 8..9, &mut rng);
+    while !document.has_ended() {
+        bytes.extend(document.next_piece());
+    }
+    let document: Value = serde_json::from_slice(&bytes).unwrap();
+    let all: Vec<u64> = (0..39).map(|index| SECOND_NS + index * WINDOW_NS).collect();
+    assert_eq!(starts(&document["windows"]), all);
 }
 
 #[test]
