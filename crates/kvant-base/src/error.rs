@@ -11,6 +11,11 @@ use std::sync::Arc;
 /// Result with [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// Whether the device is full, or the user's quota on it: `ENOSPC` or `EDQUOT`.
+pub fn is_no_space(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 /// The category of an error, by what the caller must do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -94,9 +99,7 @@ impl Error {
     /// An operating-system error during `action` ("append to", "rename") on `file`. `ENOSPC` and
     /// `EDQUOT` become [`ErrorKind::NoSpace`], all others [`ErrorKind::Io`].
     pub fn io(action: &str, file: &Path, source: io::Error) -> Error {
-        let full =
-            matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-        let kind = if full { ErrorKind::NoSpace } else { ErrorKind::Io };
+        let kind = if is_no_space(&source) { ErrorKind::NoSpace } else { ErrorKind::Io };
         let mut error = Error::new(kind, format!("cannot {action}")).with_file(file);
         error.0.source = Some(Arc::new(source));
         error

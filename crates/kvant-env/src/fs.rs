@@ -9,7 +9,7 @@
 //!    what is only in memory (Rebello et al., "Can Applications Recover from fsync Failures?",
 //!    USENIX ATC 2020). Data that is written again is covered by the next sync.
 
-use kvant_base::{Error, ErrorKind};
+use kvant_base::{Error, ErrorKind, Result};
 use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -160,6 +160,52 @@ pub trait Fs: Send + Sync {
         file.read_exact_at(&mut contents, 0)?;
         Ok(contents)
     }
+}
+
+/// The directory with the name of `path`.
+pub fn parent_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// `dir` and its ancestors, up to the first that exists, `dir` first.
+pub fn missing_dirs<'a>(fs: &dyn Fs, dir: &'a Path) -> io::Result<Vec<&'a Path>> {
+    let mut missing = Vec::new();
+    // A relative path has an empty ancestor.
+    for dir in dir.ancestors().filter(|dir| !dir.as_os_str().is_empty()) {
+        if fs.exists(dir)? {
+            break;
+        }
+        missing.push(dir);
+    }
+    Ok(missing)
+}
+
+/// Creates `dir` and its missing parents where they do not exist, and makes their names durable.
+///
+/// Nothing is created in a directory before its own name is durable. So an earlier attempt, which a
+/// crash may have ended at any point, leaves in doubt only the name of the last directory that it
+/// created, and that is synced first.
+pub fn create_dir_durably(fs: &dyn Fs, dir: &Path) -> Result<()> {
+    let missing = missing_dirs(fs, dir).map_err(|error| Error::io("look at", dir, error))?;
+    let found = missing.last().map_or(dir, |top| parent_of(top));
+    // Also that of `.` and of what a symbolic link refers to.
+    let above = found.join("..");
+    match fs.sync_dir(&above) {
+        // A read-only file system need not support it, and a directory of the system need not be
+        // readable. Kvant has not made the names there.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput
+            ) => {}
+        synced => synced.map_err(|error| Error::io("sync", &above, error))?,
+    }
+    for dir in missing.into_iter().rev() {
+        fs.create_dir_all(dir).map_err(|error| Error::io("create", dir, error))?;
+        let parent = parent_of(dir);
+        fs.sync_dir(parent).map_err(|error| Error::io("sync", parent, error))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

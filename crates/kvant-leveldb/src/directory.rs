@@ -6,6 +6,7 @@
 //! apart that of another engine, too.
 
 use kvant_base::{Error, ErrorKind, Result};
+use kvant_env::fs::{create_dir_durably, parent_of};
 use kvant_env::{Env, Fs};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,8 +36,7 @@ pub fn is_database(fs: &dyn Fs, dir: &Path) -> Result<bool> {
 pub(crate) fn prepare(env: &Env, dir: &Path, is_damaged_ok: bool) -> Result<bool> {
     let fs = &*env.fs;
     if !fs.exists(dir).map_err(|error| Error::io("look at", dir, error))? {
-        fs.create_dir_all(dir).map_err(|error| Error::io("create", dir, error))?;
-        sync_parent(fs, dir)?;
+        create_dir_durably(fs, dir)?;
         return Ok(false);
     }
     let entries = fs.list(dir).map_err(|error| Error::io("list", dir, error))?;
@@ -61,7 +61,8 @@ pub(crate) fn prepare(env: &Env, dir: &Path, is_damaged_ok: bool) -> Result<bool
         is_manifest || [".ldb", ".sst", ".log"].iter().any(|end| name.ends_with(end))
     };
     match names().find(|name| is_left(name)) {
-        None => Ok(false),
+        // A start that a crash ended may have left its name in doubt.
+        None => create_dir_durably(fs, dir).map(|()| false),
         Some(_) if is_damaged_ok => Ok(true),
         Some(name) => {
             let what = format!("there is a file {name}, but LevelDB's file {CURRENT} is missing");
@@ -89,8 +90,7 @@ fn logs(fs: &dyn Fs, dir: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// Makes the name of `dir` durable.
 pub(crate) fn sync_parent(fs: &dyn Fs, dir: &Path) -> Result<()> {
-    let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let parent = parent.unwrap_or(Path::new("."));
+    let parent = parent_of(dir);
     fs.sync_dir(parent).map_err(|error| Error::io("sync", parent, error))
 }
 
@@ -119,3 +119,6 @@ pub(crate) fn name_owner(dir: &Path, error: Error) -> Error {
         Ok(None) | Err(_) => error,
     }
 }
+
+#[cfg(test)]
+mod tests;

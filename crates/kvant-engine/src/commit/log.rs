@@ -85,18 +85,20 @@ impl Log {
 }
 
 impl LogEnv {
+    /// `last_recovered`: the last log of earlier processes.
     pub(crate) fn new(
         context: &Arc<Context>,
         tree: &Arc<Tree>,
         admission: &Arc<Admission>,
         sync: &Arc<LogSync>,
+        last_recovered: FileNum,
     ) -> LogEnv {
         LogEnv {
             context: Arc::clone(context),
             tree: Arc::clone(tree),
             admission: Arc::clone(admission),
             sync: Arc::clone(sync),
-            next_log: NextLog::new(context, admission),
+            next_log: NextLog::new(context, admission, last_recovered),
             failure: LastFailure::new(),
             counters: LogCounters::default(),
         }

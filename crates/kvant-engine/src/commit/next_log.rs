@@ -7,7 +7,8 @@
 //! Invariants:
 //! 1. logs are used in the order of their numbers;
 //! 2. the name of a log is durable before the log is used;
-//! 3. a log takes another name only when the manifest does not need it any more.
+//! 3. a log takes another name only when the manifest does not need it any more;
+//! 4. a log of an earlier process takes none: the sync task may be writing it again.
 //!
 //! Threads: the flush task prepares logs and hands old ones over; the leader takes one; the
 //! compaction task removes old ones when writers do not need them.
@@ -38,6 +39,8 @@ const SAMPLED_PAGES: u64 = 64;
 pub(crate) struct NextLog {
     context: Arc<Context>,
     admission: Arc<Admission>,
+    /// The last log of earlier processes.
+    last_recovered: FileNum,
     /// Held while a log is made, so that logs are used in the order of their numbers.
     slots: NamedMutex<Slots>,
 }
@@ -81,10 +84,15 @@ fn may_map(context: &Context, working_bytes: u64) -> bool {
 }
 
 impl NextLog {
-    pub(crate) fn new(context: &Arc<Context>, admission: &Arc<Admission>) -> NextLog {
+    pub(crate) fn new(
+        context: &Arc<Context>,
+        admission: &Arc<Admission>,
+        last_recovered: FileNum,
+    ) -> NextLog {
         NextLog {
             context: Arc::clone(context),
             admission: Arc::clone(admission),
+            last_recovered,
             slots: NamedMutex::new("prepared_wal", Slots::default()),
         }
     }
@@ -213,11 +221,13 @@ impl NextLog {
         Ok(PreparedLog { num, path, file, mapped, earlier_bytes })
     }
 
-    /// Whether the log is worth keeping: there is room for it, and the system has its pages. To
-    /// read them again would take longer than fresh ones.
+    /// Whether the log may be kept and is worth it: there is room for it, and the system has its
+    /// pages. To read them again would take longer than fresh ones.
     fn is_reusable(&self, num: FileNum) -> bool {
         let Context { env, dir, .. } = &*self.context;
-        if self.admission.space.is_full() || !may_map(&self.context, self.admission.working_bytes())
+        if num <= self.last_recovered
+            || self.admission.space.is_full()
+            || !may_map(&self.context, self.admission.working_bytes())
         {
             return false;
         }

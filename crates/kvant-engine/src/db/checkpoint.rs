@@ -7,13 +7,13 @@
 //!    checkpoint leaves nothing, neither at its target nor above;
 //! 3. it holds no log: the memtables have been flushed before.
 
-use super::directory::parent_of;
 use crate::context::Context;
 use crate::format::{FileKind, FileNum, file_path};
 use crate::tree::Tree;
 use crate::version::ManifestWriter;
 use kvant_base::log::Level;
 use kvant_base::{Error, ErrorKind, Result};
+use kvant_env::fs::{missing_dirs, parent_of};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -35,48 +35,34 @@ impl Target {
     /// `Invalid` when it exists, lies in the data directory, or cannot be a directory.
     pub(crate) fn find(context: &Context, dir: &Path) -> Result<Target> {
         let fs = &context.env.fs;
-        let exists = |path: &Path| match fs.exists(path) {
+        let missing = match missing_dirs(&**fs, dir) {
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
-                Err(Error::invalid("a part of the path is no directory").with_file(path))
+                return Err(Error::invalid("a part of the path is no directory").with_file(dir));
             }
-            found => found.map_err(|e| Error::io("look at", path, e)),
+            found => found.map_err(|e| Error::io("look at", dir, e))?,
         };
-        if exists(dir)? {
-            return Err(occupied(dir));
+        let Some(&top) = missing.last() else { return Err(occupied(dir)) };
+        if missing.iter().any(|path| path.file_name().is_none()) {
+            let what = "the path of a checkpoint has to end with a name";
+            return Err(Error::invalid(what).with_file(dir));
         }
-        let mut top = dir.to_path_buf();
-        let mut below = PathBuf::new();
-        loop {
-            let Some(name) = top.file_name() else {
-                return Err(Error::invalid("the path of a checkpoint has to end with a name")
-                    .with_file(dir));
-            };
-            let parent = parent_of(&top);
-            if exists(parent)? {
-                break;
-            }
-            below = match below.as_os_str().is_empty() {
-                true => PathBuf::from(name),
-                false => Path::new(name).join(below),
-            };
-            top = parent.to_path_buf();
-        }
+        let below = dir.strip_prefix(top).expect("an ancestor").to_path_buf();
         let canonical =
             |path: &Path| fs.canonical(path).map_err(|e| Error::io("resolve the path of", path, e));
-        if canonical(parent_of(&top))?.starts_with(canonical(&context.dir)?) {
+        if canonical(parent_of(top))?.starts_with(canonical(&context.dir)?) {
             return Err(
                 Error::invalid("a checkpoint may not lie in the data directory").with_file(dir)
             );
         }
-        let dir = dir.to_path_buf();
-        Ok(Target { dir, top, below })
+        Ok(Target { dir: dir.to_path_buf(), top: top.to_path_buf(), below })
     }
 }
 
 /// Makes a checkpoint of what is in tables. Only one call may run at a time: two would remove each
-/// other's files.
+/// other's files. A close waits for it.
 pub(crate) fn checkpoint(tree: &Tree, dir: &Path) -> Result<()> {
     let context = &*tree.context;
+    context.check_open()?;
     let target = Target::find(context, dir)?;
     remove_unfinished(context)?;
     let made = make(tree, &target);
@@ -110,6 +96,8 @@ fn make(tree: &Tree, target: &Target) -> Result<()> {
     let inner = unfinished.join(&target.below);
     fs.create_dir_all(&inner).map_err(|e| Error::io("create", &inner, e))?;
     for file in view.version.all_tables() {
+        // There may be many.
+        context.check_open()?;
         let num = file.meta.num;
         let (from, to) = (
             file_path(&context.dir, FileKind::Table, num),

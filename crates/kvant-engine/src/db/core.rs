@@ -26,7 +26,8 @@ pub(crate) struct Core {
     pub(crate) log: Arc<Log>,
     pub(crate) maintenance: Arc<Maintenance>,
     pub(crate) recovery: RecoveryStats,
-    /// Held for a whole checkpoint: two at once would take each other's files for leftovers.
+    /// Held for a whole checkpoint: two at once would take each other's files for leftovers, as
+    /// would another process after a close.
     pub(crate) checkpointing: NamedMutex<()>,
 }
 
@@ -74,6 +75,8 @@ impl Core {
         }
         self.admission.update_gate();
         context.progressed.notify_all();
+        // A checkpoint works in the directory, which this unlocks. Later ones are refused.
+        let _checkpointing = self.checkpointing.lock();
         context.end_tasks();
         result
     }

@@ -3,6 +3,7 @@
 use crate::format::{FileKind, FileNum, file_path};
 use kvant_base::log::{Level, Log};
 use kvant_base::{Error, ErrorKind, Result};
+use kvant_env::fs::create_dir_durably;
 use kvant_env::{Env, FileLock};
 use std::io;
 use std::path::Path;
@@ -59,19 +60,13 @@ pub(crate) fn refuse_leveldb(env: &Env, dir: &Path) -> Result<()> {
     }
 }
 
-/// Creates the directory where there is none, and makes its name durable. Parents that exist are
-/// assumed to be durable.
+/// Creates the directory where there is none. The name of one that exists is made durable with its
+/// first manifest.
 pub(super) fn create_dir(env: &Env, dir: &Path) -> Result<()> {
-    if env.fs.exists(dir).map_err(|e| Error::io("look at", dir, e))? {
-        return refuse_leveldb(env, dir);
+    match env.fs.exists(dir).map_err(|e| Error::io("look at", dir, e))? {
+        true => refuse_leveldb(env, dir),
+        false => create_dir_durably(&*env.fs, dir),
     }
-    env.fs.create_dir_all(dir).map_err(|e| Error::io("create", dir, e))?;
-    let parent = parent_of(dir);
-    env.fs.sync_dir(parent).map_err(|e| Error::io("sync", parent, e))
-}
-
-pub(crate) fn parent_of(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 pub(crate) fn lock(env: &Env, dir: &Path) -> Result<Box<dyn FileLock>> {

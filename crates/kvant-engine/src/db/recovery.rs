@@ -14,7 +14,7 @@
 //!
 //! On a full disk steps 4 and 5 leave the new files out: the first write that finds space begins
 //! the log, and the old manifest stays in use. So a database opens for reading without a byte to
-//! spare.
+//! spare. If that manifest may be in memory only, step 5 is left to a later start.
 //!
 //! A refused start removes what it has created.
 //!
@@ -51,6 +51,7 @@ use kvant_base::log::Level;
 use kvant_base::tag::{self, Activity, Stage};
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::Env;
+use kvant_env::fs::create_dir_durably;
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -137,7 +138,7 @@ fn open_locked(context: Context, resources: &Resources) -> Result<Core> {
     let tree = Tree::new(Arc::clone(&context), tables, obsolete, views, visible_seq, versions);
     let tree = Arc::new(tree);
     let admission = Arc::new(Admission::new(&context, &tree, &sync));
-    let log_env = LogEnv::new(&context, &tree, &admission, &sync);
+    let log_env = LogEnv::new(&context, &tree, &admission, &sync, last_wal);
     let log_writer = LogWriter { wal, previous, active };
     let log = Arc::new(Pipeline::new(log_env, sync, log_writer, next_seq));
     let maintenance = Arc::new(Maintenance::new(&context, &tree, &admission, &log));
@@ -149,6 +150,8 @@ fn open_locked(context: Context, resources: &Resources) -> Result<Core> {
 /// A new database is an empty manifest: it comes before the first log, so that a log without a
 /// manifest is always damage.
 fn new_database(context: &Context) -> Result<RecoveredManifest> {
+    // A start that a crash ended may have left the name of an existing directory in doubt.
+    create_dir_durably(&*context.env.fs, &context.dir)?;
     let (num, state) = (FileNum(1), ManifestState::empty());
     let empty = VersionEdit {
         next_file_num: Some(state.next_file_num),
@@ -156,7 +159,12 @@ fn new_database(context: &Context) -> Result<RecoveredManifest> {
         oldest_wal: Some(state.oldest_wal),
         ..VersionEdit::default()
     };
-    let manifest = create_manifest(context, num, &empty)?;
+    let manifest = create_manifest(context, num, &empty).inspect_err(|error| {
+        if error.kind() == ErrorKind::OutcomeUnknown {
+            // Its name may be in memory only, and nothing needs it yet.
+            context.remove_file(&file_path(&context.dir, FileKind::Manifest, num));
+        }
+    })?;
     Ok(RecoveredManifest { state, num, end_bytes: manifest.bytes(), discarded_bytes: 0 })
 }
 
@@ -182,7 +190,8 @@ fn hand_to_sync(
         let path = file_path(&context.dir, FileKind::Wal, num);
         let file = context.env.fs.open_writable(&path).map_err(|e| Error::io("open", &path, e))?;
         if wal.end.discarded_bytes + wal.end.unused_bytes > 0 {
-            file.set_len(written_bytes).map_err(|e| Error::io("cut", &path, e))?;
+            // An end that stays is ignored by later starts, too: the next log continues before it.
+            unless_full(file.set_len(written_bytes).map_err(|e| Error::io("cut", &path, e)))?;
         }
         previous = Some(PreviousWal { file_num: num, final_bytes: written_bytes });
         let mut synced_bytes = known.get(&num).copied().unwrap_or(0);
@@ -212,8 +221,10 @@ fn start_wal(
     let num = context.new_file_num();
     let path = file_path(dir, FileKind::Wal, num);
     let file = env.fs.create(&path).map_err(|e| Error::io("create", &path, e))?;
+    // Not `NoSpace`: after a failed sync the state is unknown, and nothing may go on.
+    let unsynced = |path: &Path, e| Error::io("sync", path, e).with_kind(ErrorKind::Io);
     let start = || {
-        env.fs.sync_dir(dir).map_err(|e| Error::io("sync", dir, e))?;
+        env.fs.sync_dir(dir).map_err(|e| unsynced(dir, e))?;
         let mapped = map_log(context, &*file, 0);
         let mut wal = WalWriter::start(Arc::clone(&file), &path, num, previous, 0)?;
         wal.map(mapped);
@@ -222,7 +233,7 @@ fn start_wal(
         if !is_durable {
             return Ok((wal, 0));
         }
-        file.sync_data().map_err(|e| Error::io("sync", &path, e))?;
+        file.sync_data().map_err(|e| unsynced(&path, e))?;
         let synced_bytes = wal.end_bytes();
         Ok((wal, synced_bytes))
     };
@@ -288,6 +299,7 @@ fn unless_full<T>(made: Result<T>) -> Result<Option<T>> {
 }
 
 /// Removes unreferenced files: unfinished ones, inputs of compactions, logs that were flushed.
+/// Where a power loss may bring an earlier manifest back, all stay: it may need them.
 fn remove_orphans(tree: &Tree, files: &[Listed], manifest: FileNum, wals: &[RecoveredWal]) {
     let context = &*tree.context;
     if let Err(error) = checkpoint::remove_unfinished(context) {
@@ -296,6 +308,9 @@ fn remove_orphans(tree: &Tree, files: &[Listed], manifest: FileNum, wals: &[Reco
     let view = tree.views.load();
     let live: HashSet<FileNum> = view.version.all_tables().map(|file| file.meta.num).collect();
     let versions = tree.versions.lock();
+    if versions.manifest.is_doubtful() {
+        return;
+    }
     let (known, oldest_wal) = (versions.logs.clone(), versions.oldest_wal);
     drop(versions);
     for (kind, num, entry) in files {

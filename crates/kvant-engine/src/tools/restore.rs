@@ -2,8 +2,9 @@
 
 use super::open::lock_existing;
 use super::verify::verify_locked;
-use crate::db::directory::{self, parent_of};
+use crate::db::directory;
 use kvant_base::{Error, Result};
+use kvant_env::fs::create_dir_durably;
 use kvant_env::{Env, Fs};
 use std::path::Path;
 
@@ -34,7 +35,7 @@ pub fn restore(env: &Env, from: &Path, to: &Path) -> Result<RestoreReport> {
     if let Some(problem) = verify_locked(env, from, &mut |_| ())?.problems.into_iter().next() {
         return Err(problem);
     }
-    fs.create_dir_all(to).map_err(|e| Error::io("create", to, e))?;
+    create_dir_durably(fs, to)?;
     // Until the end, too: a server would make a database of its own beside the copied files.
     let _target_lock = directory::lock(env, to)?;
     // Of a server that was there first; or of a directory that this name led to only now.
@@ -53,9 +54,7 @@ pub fn restore(env: &Env, from: &Path, to: &Path) -> Result<RestoreReport> {
         report.file_count += 1;
         report.bytes += entry.len_bytes;
     }
-    for dir in [to, parent_of(to)] {
-        fs.sync_dir(dir).map_err(|e| Error::io("fsync", dir, e))?;
-    }
+    fs.sync_dir(to).map_err(|e| Error::io("fsync", to, e))?;
     Ok(report)
 }
 

@@ -26,9 +26,8 @@ impl Tree {
     ) -> Result<()> {
         let oldest_wal = edit.oldest_wal.unwrap_or(versions.oldest_wal);
         edit.logs = versions.news_of(known_logs, oldest_wal);
-        edit.next_file_num = Some(self.context.next_file_num());
         let view = self.views.load_full();
-        let next = self.log_edit(versions, &view.version, &edit, opened);
+        let next = self.log_edit(versions, &view.version, &mut edit, opened);
         let next = next.inspect_err(|error| {
             if error.kind() != ErrorKind::Fenced {
                 opened.iter().for_each(|file| file.mark_obsolete());
@@ -64,10 +63,9 @@ impl Tree {
         if !logs.iter().any(|(num, _)| is_closing || !versions.logs.contains_key(num)) {
             return;
         }
-        let next_file_num = Some(self.context.next_file_num());
-        let edit = VersionEdit { next_file_num, logs, ..VersionEdit::default() };
+        let mut edit = VersionEdit { logs, ..VersionEdit::default() };
         let view = self.views.load_full();
-        match self.log_edit(&mut versions, &view.version, &edit, &[]) {
+        match self.log_edit(&mut versions, &view.version, &mut edit, &[]) {
             Ok(_) => versions.logs.extend(edit.logs),
             // Writes that fail log a full disk; the next edit records the logs.
             Err(error) if error.kind() == ErrorKind::NoSpace => {}
@@ -77,17 +75,21 @@ impl Tree {
         }
     }
 
-    /// Makes an edit durable, and returns the version after it.
+    /// Makes an edit durable, with the next file number, and returns the version after it.
     fn log_edit(
         &self,
         versions: &mut VersionState,
         version: &Version<Table>,
-        edit: &VersionEdit,
+        edit: &mut VersionEdit,
         opened: &[Arc<TableFile<Table>>],
     ) -> Result<Arc<Version<Table>>> {
         // After a restart another manifest may be the current one.
         self.context.check_writable()?;
         let next = Arc::new(version.apply(edit, opened)?);
+        if versions.manifest.is_doubtful() {
+            self.start_manifest(versions, version)?;
+        }
+        edit.next_file_num = Some(self.context.next_file_num());
         let before_bytes = versions.manifest.bytes();
         versions.manifest.append(edit).map_err(|error| self.manifest_error(error))?;
         let written_bytes = versions.manifest.bytes() - before_bytes;

@@ -4,8 +4,10 @@ use crate::common::{DIR, World, all_records, small_options};
 use kvant_base::ErrorKind;
 use kvant_engine::tools::restore;
 use kvant_engine::{Db, Options, Resources, SyncLevel};
-use kvant_env::Fs;
+use kvant_env::clock::SystemClock;
+use kvant_env::spawner::ThreadSpawner;
 use kvant_env::testing::{CrashStyle, FaultOp, FaultyFs};
+use kvant_env::{Env, Fs};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -122,6 +124,37 @@ fn checkpoints_to_impossible_places_are_rejected() {
         assert_eq!(error.kind(), ErrorKind::Invalid, "{target}: {error}");
         assert_eq!(traces(&disk), Vec::<PathBuf>::new(), "{target}");
     }
+}
+
+/// Another process that opened the directory would remove the files of the checkpoint.
+#[test]
+fn a_close_unlocks_the_directory_when_no_checkpoint_works_in_it() {
+    let disk = FaultyFs::new(7);
+    let options = small_options(SyncLevel::Os);
+    let clock = Arc::new(SystemClock::new());
+    let spawner = Arc::new(ThreadSpawner::new(clock.clone()));
+    let env = Env { fs: Arc::new(disk.clone()), clock, spawner };
+    let db =
+        Db::open(env, Path::new(DIR), options.clone(), Resources::new(&options)).expect("it opens");
+    db.put(b"key", b"value", None).expect("written");
+    db.flush().expect("flushed");
+    // More syncs than those of the close come before the rename.
+    disk.set_sync_delay(Duration::from_millis(50));
+    let target = Path::new("/a/b/c/d/e/f/g/h/i/j/k/l/copy");
+    let making = thread::spawn({
+        let db = db.clone();
+        move || db.checkpoint(target)
+    });
+    let unfinished = Path::new("/db/checkpoint.unfinished");
+    while !disk.exists(unfinished).expect("looked") {
+        thread::sleep(Duration::from_millis(1));
+    }
+    db.close().expect("closed");
+    assert!(!disk.exists(unfinished).expect("looked"), "the checkpoint has ended");
+    let made = making.join().expect("no panic");
+    assert_eq!(disk.exists(target).expect("looked"), made.is_ok());
+    let error = db.checkpoint(Path::new("/later")).expect_err("closed");
+    assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
 }
 
 /// A server that started meanwhile would change files that are being copied.

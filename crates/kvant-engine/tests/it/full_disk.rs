@@ -308,16 +308,27 @@ fn give_unused_logs_back(world: &World, disk: &FaultyFs) {
 
 /// As on a file system that copies on writes.
 #[test]
-fn a_start_that_finds_no_space_to_write_the_log_again_serves_it() {
-    let (first, disk) = world();
-    let options = small_options(SyncLevel::Interval(Duration::from_secs(1)));
-    let db = first.open(&options);
-    db.put(b"key", b"value", None).expect("written");
-    let killed = disk.crash_image(1, CrashStyle::KeepAll);
-    drop(db);
-    killed.fail_next(FaultOp::Write, "", io::ErrorKind::StorageFull, u64::MAX);
-    let db = World::new(1, Arc::new(killed)).open(&options);
-    assert_eq!(all_records(&db).expect("read").len(), 1);
+fn a_start_that_finds_no_space_to_cut_or_write_the_log_again_serves_it() {
+    for (op, kind) in [
+        (FaultOp::Write, io::ErrorKind::StorageFull),
+        (FaultOp::Write, io::ErrorKind::QuotaExceeded),
+        (FaultOp::SetLen, io::ErrorKind::StorageFull),
+    ] {
+        let (first, disk) = world();
+        let options = small_options(SyncLevel::Interval(Duration::from_secs(1)));
+        let db = first.open(&options);
+        db.put(b"key", b"value", None).expect("written");
+        let killed = disk.crash_image(1, CrashStyle::KeepAll);
+        drop(db);
+        let open = || World::new(1, Arc::new(killed.clone())).open(&options);
+        killed.fail_next(op, "", kind, u64::MAX);
+        let db = open();
+        assert_eq!(all_records(&db).expect("read").len(), 1, "{op:?}");
+        killed.clear_faults();
+        db.put(b"healed", b"1", None).expect("there is space");
+        drop(db);
+        assert_eq!(all_records(&open()).expect("read").len(), 2, "{op:?}");
+    }
 }
 
 /// Restarts that write little leave several logs for one memtable, which the next start flushes.

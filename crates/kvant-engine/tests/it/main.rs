@@ -21,5 +21,6 @@ mod reads;
 mod repairs;
 mod replay;
 mod restarts;
+mod starts;
 mod threads;
 mod wrong_blocks;

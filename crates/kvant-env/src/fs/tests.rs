@@ -1,6 +1,6 @@
 //! The contract of [`Fs`]: one list of cases that the tests of every backend run.
 
-use super::{DirEntry, File, Fs};
+use super::{DirEntry, File, Fs, create_dir_durably, missing_dirs};
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -20,6 +20,7 @@ const CASES: &[Case] = &[
     ("a file opened for writing keeps its contents", open_writable),
     ("files need an existing directory", missing_directory),
     ("create_dir_all creates parents and may be repeated", create_dir_all),
+    ("create_dir_durably creates parents and may be repeated", create_durably),
     ("list returns files only, in name order", list),
     ("rename replaces the target and removes the old name", rename),
     ("rename of a directory moves its contents", rename_dir),
@@ -169,6 +170,17 @@ fn missing_directory(fs: &dyn Fs, dir: &Path) {
     assert_fails(fs.create(&dir.join("file/a")), ErrorKind::NotADirectory);
     assert_fails(fs.list(&dir.join("file")), ErrorKind::NotADirectory);
     assert_fails(fs.create(dir), ErrorKind::IsADirectory);
+}
+
+fn create_durably(fs: &dyn Fs, dir: &Path) {
+    let (top, path) = (dir.join("a"), dir.join("a/b"));
+    assert_eq!(missing_dirs(fs, &path).unwrap(), [&*path, &*top]);
+    for _ in 0..2 {
+        create_dir_durably(fs, &path).unwrap();
+        assert_eq!(missing_dirs(fs, &path).unwrap(), Vec::<&Path>::new());
+    }
+    put(fs, &dir.join("file"), b"");
+    assert!(create_dir_durably(fs, &dir.join("file/dir")).is_err());
 }
 
 fn create_dir_all(fs: &dyn Fs, dir: &Path) {

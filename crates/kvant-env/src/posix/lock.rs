@@ -10,7 +10,8 @@
 //! Threads: any.
 
 use super::mode::FILE_MODE;
-use crate::fs::FileLock;
+use crate::fs::{FileLock, parent_of};
+use kvant_base::error::is_no_space;
 use kvant_base::lock::NamedMutex;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
@@ -69,8 +70,7 @@ impl Drop for PosixLock {
 
 /// Locks the parent directory of the lock file `path`.
 pub(super) fn take(owned_dirs: &Arc<OwnedDirs>, path: &Path) -> io::Result<Box<dyn FileLock>> {
-    let dir_path = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-    let dir_path = dir_path.unwrap_or(Path::new("."));
+    let dir_path = parent_of(path);
     let dir = File::open(dir_path)?;
     match dir.try_lock() {
         Ok(()) => {}
@@ -98,7 +98,7 @@ pub(super) fn take(owned_dirs: &Arc<OwnedDirs>, path: &Path) -> io::Result<Box<d
         .and_then(|()| file.set_len(process_id.len() as u64));
     match written {
         // The id is informative. On a full disk the lock is held without it.
-        Err(error) if error.kind() == ErrorKind::StorageFull => {}
+        Err(error) if is_no_space(&error) => {}
         written => written?,
     }
     let dir = Arc::new(dir);

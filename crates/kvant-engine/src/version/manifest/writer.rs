@@ -2,11 +2,10 @@
 
 use super::{RECORD_HEADER_BYTES, encode_file_header, encode_record_header};
 use crate::format::{FileKind, FileNum, file_path};
-use crate::version::{VersionEdit, list_files};
+use crate::version::{Listed, VersionEdit, list_files};
 use kvant_base::checksum::crc32c_masked;
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::{File, Fs};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,7 +24,8 @@ pub(crate) struct ManifestWriter {
     snapshot_end_bytes: u64,
     /// The error after which nothing can be appended.
     fenced: Option<Error>,
-    /// What the file has may be in memory only, because an earlier process failed to sync it.
+    /// The contents or the name may be in memory only, because an earlier process failed to sync
+    /// them.
     is_doubtful: bool,
     buffer: Vec<u8>,
 }
@@ -64,6 +64,7 @@ impl ManifestWriter {
 
     /// Continues manifest `num` of `dir` after its valid records, which end at `end_bytes`:
     /// truncates a torn record and makes the valid ones durable, even if an earlier fsync failed.
+    /// See [`ManifestWriter::is_doubtful`].
     pub(crate) fn resume(
         fs: &dyn Fs,
         dir: &Path,
@@ -72,14 +73,24 @@ impl ManifestWriter {
     ) -> Result<ManifestWriter> {
         let path = file_path(dir, FileKind::Manifest, num);
         let file = fs.open_writable(&path).map_err(|error| Error::io("open", &path, error))?;
-        file.set_len(end_bytes).map_err(|error| Error::io("truncate", &path, error))?;
-        let is_doubtful = match file.write_again(0..end_bytes) {
+        let written = file.set_len(end_bytes).and_then(|()| file.write_again(0..end_bytes));
+        let has_written = match written.map_err(|error| Error::io("write", &path, error)) {
             // A file system that copies on writes may have no space for that.
-            Err(error) if error.kind() == io::ErrorKind::StorageFull => true,
-            written => written.map(|()| false).map_err(|error| Error::io("write", &path, error))?,
+            Err(error) if error.kind() == ErrorKind::NoSpace => false,
+            written => written.map(|()| true)?,
         };
         file.sync_data().map_err(|error| Error::io("fsync", &path, error))?;
+        // A manifest before this one is removed once the name of this one is durable.
+        let is_older = |(kind, other, _): &Listed| *kind == FileKind::Manifest && *other < num;
+        let has_durable_name = !list_files(fs, dir)?.iter().any(is_older);
+        let is_doubtful = !(has_written && has_durable_name);
         Ok(ManifestWriter { is_doubtful, ..ManifestWriter::at_end(file, path, num, end_bytes) })
+    }
+
+    /// Whether a power loss may bring an earlier state back: no file that such a state needs may be
+    /// removed, and a new manifest has to replace this one before the next edit.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.is_doubtful
     }
 
     fn at_end(file: Arc<dyn File>, path: PathBuf, num: FileNum, end_bytes: u64) -> ManifestWriter {
@@ -107,11 +118,7 @@ impl ManifestWriter {
         if let Some(first_cause) = &self.fenced {
             return Err(first_cause.clone().with_kind(ErrorKind::Fenced));
         }
-        if self.is_doubtful {
-            let again = self.file.write_again(0..self.end_bytes);
-            again.map_err(|error| Error::io("write", &self.path, error))?;
-            self.is_doubtful = false;
-        }
+        debug_assert!(!self.is_doubtful, "it has been replaced");
         self.buffer.clear();
         append_record(&mut self.buffer, self.num, self.end_bytes, edit)?;
         if let Err(error) = self.file.write_all_at(&self.buffer, self.end_bytes) {

@@ -1,7 +1,7 @@
 //! Appends that fail after a part of their work.
 
 use super::*;
-use kvant_env::testing::{CrashStyle, FaultOp};
+use kvant_env::testing::FaultOp;
 use kvant_env::{DirEntry, File, FileLock};
 use std::io;
 use std::sync::Arc;
@@ -179,22 +179,28 @@ fn a_failed_creation_leaves_the_older_manifest_current() {
     }
 }
 
-/// Where a file system that copies on writes has no space to write again what a failed fsync left
-/// in memory.
+/// On a file system that copies on writes, after a failed fsync.
 #[test]
-fn a_resumed_manifest_is_written_again_before_its_next_edit() {
-    let (fs, dir) = (FaultyFs::new(1), Path::new(DIR));
-    fs.create_dir_all(dir).unwrap();
-    fs.sync_dir(Path::new("/")).unwrap();
-    let mut writer = ManifestWriter::create(&fs, dir, FileNum(7), &snapshot(vec![])).unwrap();
-    fs.fail_next(FaultOp::SyncData, "", io::ErrorKind::Other, 1);
-    writer.append(&adding(0, table(1, "a", "b"))).unwrap_err();
-    let end_bytes = recover(&fs, dir).unwrap().unwrap().end_bytes;
+fn a_manifest_that_cannot_be_written_again_is_doubtful() {
+    for kind in [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded] {
+        for op in [FaultOp::Write, FaultOp::SetLen] {
+            let (fs, dir) = (new_fs(), Path::new(DIR));
+            let writer = ManifestWriter::create(&fs, dir, FileNum(7), &snapshot(vec![])).unwrap();
+            let resume = || ManifestWriter::resume(&fs, dir, FileNum(7), writer.bytes()).unwrap();
+            assert!(!resume().is_doubtful());
+            fs.fail_next(op, "", kind, 1);
+            assert!(resume().is_doubtful());
+        }
+    }
+}
 
-    fs.fail_next(FaultOp::Write, "", io::ErrorKind::StorageFull, 2);
-    let mut writer = ManifestWriter::resume(&fs, dir, FileNum(7), end_bytes).unwrap();
-    let error = writer.append(&adding(0, table(2, "a", "b"))).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NoSpace);
-    writer.append(&adding(0, table(3, "a", "b"))).unwrap();
-    assert_eq!(recovered(&fs.crash_image(1, CrashStyle::DropUnsynced)), [3, 1]);
+#[test]
+fn a_manifest_beside_an_older_one_is_doubtful() {
+    let (fs, dir) = (new_fs(), Path::new(DIR));
+    ManifestWriter::create(&fs, dir, FileNum(7), &snapshot(vec![])).unwrap();
+    let writer = ManifestWriter::create(&fs, dir, FileNum(8), &snapshot(vec![])).unwrap();
+    let resume = || ManifestWriter::resume(&fs, dir, FileNum(8), writer.bytes()).unwrap();
+    assert!(resume().is_doubtful());
+    remove_older(&fs, dir, FileNum(8)).unwrap();
+    assert!(!resume().is_doubtful());
 }
