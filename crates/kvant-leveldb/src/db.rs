@@ -239,8 +239,8 @@ impl LevelDb {
     ///
     /// # Errors
     /// `Invalid`: the directory exists, or a name of its path ends with `.unfinished`, as the
-    /// leftovers of a crash do, which are removed; `NoSpace`: the copy would leave too little; others where a
-    /// read or write fails.
+    /// leftovers of a crash do, which are removed; `NoSpace`: the copy would leave too little;
+    /// others where a read or write fails.
     pub fn checkpoint(&self, dir: &Path) -> Result<()> {
         let fs = &*self.env.fs;
         if fs.exists(dir).map_err(|error| Error::io("look at", dir, error))? {
