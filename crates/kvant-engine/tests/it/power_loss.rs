@@ -3,7 +3,8 @@
 //! A scripted workload runs once to count its sync points. Then it runs again for each of them, and
 //! the disk fails at that point. The database is opened on what a disk may contain afterwards:
 //! unsynced writes and directory entries are dropped, kept, reordered and torn at random. With
-//! `--sync always` nothing acknowledged is missing; otherwise a prefix of the history is left.
+//! `--sync always` nothing acknowledged is missing; otherwise a prefix of the history is left, with
+//! all that a flush, a close or a sync had made durable.
 
 use crate::common::{START_MS, World, all_records, rounds, seed, small_options};
 use kvant_engine::{Db, SyncLevel, WriteBatch};
@@ -22,6 +23,8 @@ struct History {
     states: Vec<Map>,
     /// Acknowledged batches.
     acknowledged: usize,
+    /// Acknowledged batches that are durable at every level.
+    durable: usize,
 }
 
 #[test]
@@ -91,13 +94,11 @@ fn recover(what: &str, seed: u64, sync: SyncLevel, image: FaultyFs, history: &Hi
     let prefix = prefix.unwrap_or_else(|| {
         panic!("{what}: what is left is no state of the history: {} records", found.len())
     });
-    if sync == SyncLevel::Always {
-        assert!(
-            prefix >= history.acknowledged,
-            "{what}: {prefix} of {} acknowledged batches",
-            history.acknowledged
-        );
-    }
+    let least = match sync {
+        SyncLevel::Always => history.acknowledged,
+        SyncLevel::Interval(_) | SyncLevel::Os => history.durable,
+    };
+    assert!(prefix >= least, "{what}: {prefix} of {least} durable batches");
     let world = World::new(seed ^ 1, image);
     let db = world
         .try_open(&options)
@@ -115,7 +116,7 @@ fn records(db: &Db) -> Map {
 /// or until the disk fails.
 fn workload(seed: u64, sync: SyncLevel, disk: &FaultyFs) -> History {
     let mut rng = Rng::new(seed);
-    let mut history = History { states: vec![Map::new()], acknowledged: 0 };
+    let mut history = History { states: vec![Map::new()], acknowledged: 0, durable: 0 };
     let clock = Arc::new(kvant_env::testing::MockClock::new(START_MS));
     let mut options = small_options(sync);
     options.memtable_bytes = 4096;
@@ -134,18 +135,29 @@ fn workload(seed: u64, sync: SyncLevel, disk: &FaultyFs) -> History {
                 return history;
             }
             history.acknowledged = history.states.len() - 1;
+            let sync_count = || db.stats().wal.sync_count;
             match rng.below(25) {
-                0 if db.flush().is_err() => return history,
+                0 => match db.flush() {
+                    Ok(()) => history.durable = history.acknowledged,
+                    Err(_) => return history,
+                },
                 1 if db.compact().is_err() => return history,
                 2..10 => {
+                    let before = sync_count();
                     world.spawner.step();
+                    if sync_count() > before {
+                        history.durable = history.acknowledged;
+                    }
                 }
                 10..14 => world.clock.advance(Duration::from_millis(20)),
                 _ => {}
             }
         }
-        if session == 0 && rng.one_in(2) && db.close().is_err() {
-            return history;
+        if session == 0 && rng.one_in(2) {
+            match db.close() {
+                Ok(()) => history.durable = history.acknowledged,
+                Err(_) => return history,
+            }
         }
         // The process is killed: nothing more is written.
         world.spawner.abandon_tasks();
