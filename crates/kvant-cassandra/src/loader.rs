@@ -112,20 +112,22 @@ impl Loader {
         };
         let state = loader.shared.session.get_cluster_state();
         let tables = state.get_keyspace(keyspace).map(|found| &found.tables);
-        if !tables.is_some_and(|tables| tables.contains_key("copy_progress")) {
+        let stored = match tables.is_some_and(|tables| tables.contains_key("copy_progress")) {
+            true => loader.stored().await?,
+            false => None,
+        };
+        let Some((source, key, stamp_us)) = stored else {
+            // Also where an attempt ended between the two statements below.
             let mut records = cluster.range(b"\0", None, 1);
-            records.fetch().await?;
+            patiently(async || records.fetch().await).await?;
             if records.take_next().is_some() {
                 return Err(Error::invalid(format!("the keyspace `{keyspace}` has records")));
             }
             let columns = "name text PRIMARY KEY, source text, key blob, stamp_us bigint";
             let table = loader.table();
             loader.run(format!("CREATE TABLE IF NOT EXISTS {table} ({columns})"), ()).await?;
-        }
-        let Some((source, key, stamp_us)) = loader.stored().await? else {
             let insert = "(name, source, stamp_us) VALUES ('copy', ?, ?)";
-            let insert = format!("INSERT INTO {} {insert}", loader.table());
-            loader.run(insert, (from, loader.stamp_us)).await?;
+            loader.run(format!("INSERT INTO {table} {insert}"), (from, loader.stamp_us)).await?;
             return Ok((loader, None));
         };
         if source != from {
@@ -253,8 +255,12 @@ impl Loader {
     async fn stored(&self) -> Result<Option<(String, Option<Vec<u8>>, i64)>> {
         let select =
             format!("SELECT source, key, stamp_us FROM {} WHERE name = 'copy'", self.table());
-        let found = self.shared.session.query_unpaged(of_keyspace(select), ()).await;
-        let rows = found.map_err(|error| errors::of_request(&error, Asked::Read, false))?;
+        let select = of_keyspace(select);
+        let rows = patiently(async || {
+            let found = self.shared.session.query_unpaged(select.clone(), ()).await;
+            found.map_err(|error| errors::of_request(&error, Asked::Read, false))
+        })
+        .await?;
         let rows = rows.into_rows_result().map_err(unreadable)?;
         rows.maybe_first_row().map_err(unreadable)
     }

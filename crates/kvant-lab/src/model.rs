@@ -205,7 +205,7 @@ pub struct Figures {
     pub service_failed_p99_ns: Option<Measured>,
     /// The generator's lateness p99, in nanoseconds.
     pub send_lag_p99_ns: Measured,
-    /// CPU time of the subject per response, in nanoseconds.
+    /// CPU time of the subject per successful response, in nanoseconds.
     pub cpu_per_request_ns: Option<Measured>,
     /// The same with its work after the load; `None` if it was not watched longer than the load.
     pub cpu_with_later_work_ns: Option<Measured>,
@@ -215,15 +215,15 @@ pub struct Figures {
     pub generator_cpu_per_request_ns: Option<Measured>,
     /// Greatest resident memory of the subject.
     pub rss_max_bytes: Option<Measured>,
-    /// Bytes that the subject wrote to the disk per response.
+    /// Bytes that the subject wrote to the disk per successful response.
     pub disk_written_per_request_bytes: Option<Measured>,
     /// Bytes written by log, flushes and compactions by bytes of keys and values put, of a Kvant:
     /// from the begin of the measured time until it was watched no longer. What it defers beyond
     /// that is in no figure.
     pub write_amplification: Option<Measured>,
-    /// Context switches of the subject per response, of both kinds.
+    /// Context switches of the subject per successful response, of both kinds.
     pub switches_per_request: Option<Measured>,
-    /// Goodput (2xx, and what the plan accepts) per second.
+    /// Responses per second that are no errors.
     pub goodput_per_s: Measured,
     /// The other operations of the same run, if the workload mixes them: name and p99 in
     /// nanoseconds.
@@ -260,7 +260,7 @@ pub struct Comparison {
     pub workload: String,
     /// Phase.
     pub phase: String,
-    /// `rate_max`, `cpu_per_request`, `p99`, `p99.9`.
+    /// As in [`Sweep::figure`].
     pub figure: String,
     /// Other by base: median, least and greatest of the ratios of neighbouring repeats.
     pub ratio: Measured,
@@ -291,7 +291,7 @@ pub struct Sweep {
     pub workload: String,
     /// Phase.
     pub phase: String,
-    /// `rate_max`, `achieved`, `p99` or `cpu_per_request`.
+    /// `rate_max`, `goodput`, `p99`, `p99.9` or `cpu_per_request`.
     pub figure: String,
     /// Unit: `/s` or `ns`.
     pub unit: String,
@@ -320,7 +320,7 @@ pub struct Spectrum {
     pub count: u64,
 }
 
-/// CPU time, allocation and waits per response, by activity and stage.
+/// CPU time, allocation and waits per successful response, by activity and stage.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Layers {
     /// [`Case::id`].
@@ -334,7 +334,7 @@ pub struct Layers {
     pub rows: Vec<LayerRow>,
 }
 
-/// See [`Layers`]; all values per response.
+/// See [`Layers`]; all values per successful response.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LayerRow {
     /// Such as `put`.

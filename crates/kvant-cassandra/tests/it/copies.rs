@@ -50,6 +50,26 @@ fn a_copy_that_goes_on_removes_what_was_written_behind_its_place() {
     assert_eq!(keys_of(&cluster), expected);
 }
 
+/// Regression: a first attempt that ended when it had made its table, and before it stored its
+/// source there, let a later copy of any place overwrite what clients had written since.
+#[test]
+#[ignore = "needs a node: cargo xtask cluster-check"]
+fn a_copy_that_stored_no_place_lets_no_later_one_into_records() {
+    let options = node::options();
+    drop(open(&options).unwrap());
+    let columns = "name text PRIMARY KEY, source text, key blob, stamp_us bigint";
+    cql(&[format!("CREATE TABLE {}.copy_progress ({columns})", options.keyspace)]);
+    let cluster = open(&options).unwrap();
+    cluster.wait(cluster.put(b"key", "".into(), None, Ask::default())).0.unwrap();
+    let refused = Loader::open(&cluster, &options.keyspace, "source").err().expect("refused");
+    assert_eq!(refused.kind(), kvant_base::ErrorKind::Invalid, "{refused}");
+    assert!(refused.to_string().contains("has records"), "{refused}");
+    cluster.wait(cluster.delete(b"key", Ask::default())).0.unwrap();
+    let (loader, place) = Loader::open(&cluster, &options.keyspace, "source").unwrap();
+    assert_eq!(place, None);
+    loader.finish(&cluster).unwrap();
+}
+
 #[test]
 #[ignore = "needs a node: cargo xtask cluster-check"]
 fn records_expire_at_the_same_time_however_long_a_copy_holds_them() {

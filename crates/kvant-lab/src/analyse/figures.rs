@@ -6,7 +6,6 @@ use super::statistics::measured;
 use crate::model::{Figures, Measured, OpFigures, Spectrum};
 use crate::record::{Attempt, AttemptVerdict, Case, PhaseKind, StatsSample, WatchSample};
 use kvant_load::Histogram;
-use kvant_load::report::json::PhaseResult;
 use std::collections::BTreeMap;
 
 /// Percentiles of the response time, by name.
@@ -105,17 +104,13 @@ fn of_step(case: &Case, step: &str, phases: &[Step<'_>]) -> Option<Figures> {
         disk_written_per_request_bytes: each(&written_per_request_bytes),
         write_amplification: each(&write_amplification),
         switches_per_request: per_request(switches),
-        goodput_per_s: each(&|measurement, phase| {
-            let seconds = phase.result.outcome.measured_ns as f64 / 1e9;
-            let good = good_count(&measurement.load.config.ok_statuses, phase.result);
-            (seconds > 0.0).then(|| good as f64 / seconds)
-        })?,
+        goodput_per_s: every(&|phase| phase.result.outcome.rate_good())?,
         ops: ops(phases),
     })
 }
 
-/// A counter of the kernel's account from the begin of a phase to `end_ns`, per response within the
-/// phase.
+/// A counter of the kernel's account from the begin of a phase to `end_ns`, per successful response
+/// within the phase.
 fn per_response(
     measurement: &Measurement,
     phase: &PhaseOf<'_>,
@@ -186,13 +181,6 @@ fn response(phases: &[Step<'_>]) -> Vec<(String, Measured)> {
             is_shown(100.0).then(|| of_all(phase, |all| all.max_ns() as f64)).flatten()
         }))
         .collect()
-}
-
-/// Responses that did what was asked: 2xx, and statuses that count as success.
-fn good_count(ok_statuses: &[u16], phase: &PhaseResult) -> u64 {
-    let statuses = phase.outcome.total.ops.iter().flat_map(|op| &op.statuses);
-    let is_good = |status: u16| (200..300).contains(&status) || ok_statuses.contains(&status);
-    statuses.filter(|(status, _)| is_good(*status)).map(|(_, count)| count).sum()
 }
 
 /// Bytes written by the log, flushes and compactions by bytes of keys and values, from the begin of

@@ -1,4 +1,4 @@
-//! The cost of a response by activity and stage, from a recording of the subject.
+//! The cost of a successful response by activity and stage, from a recording of the subject.
 //!
 //! Invariant: samples and responses are those of the same window, the measured time of a step as
 //! far as it was recorded. Warm-ups and the time between steps are in neither.

@@ -118,11 +118,12 @@ struct OfMedian {
 impl OfMedian {
     fn add(&mut self, directory: &Directory, case: &Case, measurements: &[Measurement]) {
         let Some(measurement) = of_median_p99(measurements) else { return };
-        let number = measurement.attempt.number;
-        self.wrk2.extend(wrk2_text(&directory.run, case, measurement));
+        // Of an external generator there is nothing but a number of responses.
         if case.kind == PhaseKind::Command {
             return;
         }
+        let number = measurement.attempt.number;
+        self.wrk2.extend(wrk2_text(&directory.run, case, measurement));
         let recording = directory.unless_damaged(number, directory.recording(number)).flatten();
         if let Some(recording) = &recording {
             self.layers.extend(layers::layers(case, measurement, recording));

@@ -1,8 +1,9 @@
-//! Responses within a part of an attempt: the divisor of CPU time, bytes, waits and context
-//! switches a request.
+//! Successful responses within a part of an attempt: the divisor of CPU time, bytes, waits and
+//! context switches a request.
 //!
-//! A subject works for the load of a case and for the one beside it, so both count. All times are
-//! monotonic.
+//! Errors do not count: a subject that refuses would seem to work for less. Those of a phase are
+//! spread over it, since they are not known by time. A subject works for the load of a case and for
+//! the one beside it, so both count. All times are monotonic.
 
 use super::hlog;
 use crate::record::Attempt;
@@ -10,7 +11,7 @@ use kvant_base::Result;
 use kvant_load::report::json::{PhaseResult, ResultFile};
 use std::path::Path;
 
-/// Responses by interval.
+/// Successful responses by interval.
 #[derive(Debug, Default)]
 pub(super) struct Responses(Vec<Counted>);
 
@@ -27,12 +28,15 @@ impl Responses {
         let mut counted = Vec::new();
         for phase in &load.phases {
             let start_ns = begin_ns(attempt, phase);
+            let completed = phase.outcome.total.completed;
+            let good_part = phase.outcome.good_count() as f64 / completed.max(1) as f64;
             let mut add = |from_ns: u64, to_ns: u64, count: u64| {
                 let (from_ns, to_ns) = (start_ns + from_ns, start_ns + to_ns);
-                counted.push(Counted { start_ns: from_ns, end_ns: to_ns, count: count as f64 });
+                let count = count as f64 * good_part;
+                counted.push(Counted { start_ns: from_ns, end_ns: to_ns, count });
             };
             match phase.outcome.seconds.as_slice() {
-                [] => add(0, phase.outcome.measured_ns, phase.outcome.total.completed),
+                [] => add(0, phase.outcome.measured_ns, completed),
                 all => all.iter().for_each(|one| add(one.start_ns, one.end_ns, one.completed)),
             }
         }
@@ -55,14 +59,14 @@ impl Responses {
                 count: line.histogram.count() as f64,
             });
         })?;
-        // The log also has the requests that missed their deadline.
+        // The log also has errors, and the requests that missed their deadline.
         let logged: f64 = self.0[first..].iter().map(|one| one.count).sum();
-        let part = phase.outcome.total.completed as f64 / logged.max(1.0);
+        let part = phase.outcome.good_count() as f64 / logged.max(1.0);
         self.0[first..].iter_mut().for_each(|one| one.count *= part);
         Ok(())
     }
 
-    /// Responses between two times; an interval that is partly within counts in part. `None` if
+    /// Their number between two times; an interval that is partly within counts in part. `None` if
     /// there are none.
     pub(super) fn within(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
         let part = |one: &Counted| {

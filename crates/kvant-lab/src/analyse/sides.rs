@@ -19,7 +19,7 @@ use crate::record::{Case, PhaseKind, Run, SIDES};
 use kvant_profiler::recording::Facts;
 use std::collections::BTreeMap;
 
-/// A cost of a row, a response.
+/// A cost of a row, a successful response.
 type OfRow = fn(&LayerRow) -> f64;
 
 /// Values of the response time beyond a percentile, below which it is not compared.
@@ -196,7 +196,7 @@ fn of_attempt(directory: &Directory, case: &Case, measurement: &Measurement) -> 
             let greatest = phase.result.response_with_unanswered.max_ns() as f64;
             add(step, "", Figure::Max, phase.percentile_ns(100.0).map(|_| greatest));
         }
-        add(step, "", Figure::Rate, Some(phase.result.rate_achieved_per_s));
+        add(step, "", Figure::Rate, Some(phase.result.outcome.rate_good()));
         add(step, "", Figure::Cpu, figures::cpu_per_request_ns(measurement, &phase));
         add(step, "", Figure::Written, figures::written_per_request_bytes(measurement, &phase));
     }
@@ -272,7 +272,7 @@ fn flame_pair(
     })
 }
 
-/// Responses per second of a recording.
+/// Successful responses per second of a recording.
 fn rate_per_s(measurement: &Measurement, facts: &Facts) -> Option<f64> {
     let begin_ns = measurement.attempt.monotonic_ns(facts.started_wall_ns).max(0) as u64;
     let count = measurement.responses.within(begin_ns, begin_ns + facts.duration_ns)?;

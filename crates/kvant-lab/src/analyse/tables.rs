@@ -26,7 +26,7 @@ struct Compared {
 
 const COMPARED: [Compared; 5] = [
     Compared { name: "rate_max", unit: "/s", more_is_better: true },
-    Compared { name: "achieved", unit: "/s", more_is_better: true },
+    Compared { name: "goodput", unit: "/s", more_is_better: true },
     Compared { name: "cpu_per_request", unit: "ns", more_is_better: false },
     Compared { name: "p99", unit: "ns", more_is_better: false },
     Compared { name: "p99.9", unit: "ns", more_is_better: false },
@@ -158,6 +158,7 @@ impl Known<'_> {
         let figures = self.figures.iter().find(|figures| figures.case == case)?;
         match figure {
             "achieved" => Some(figures.achieved_per_s),
+            "goodput" => Some(figures.goodput_per_s),
             "cpu_per_request" => figures.cpu_per_request_ns,
             _ => {
                 let named = figures.response_ns.iter().find(|(name, _)| name == figure);
@@ -192,7 +193,7 @@ impl Known<'_> {
             }
             let (_, phase) = measurement.steps().next()?;
             let value = match figure {
-                "achieved" => phase.result.rate_achieved_per_s,
+                "goodput" => phase.result.outcome.rate_good(),
                 "p99" => phase.response_ns(99.0)?,
                 "p99.9" => phase.response_ns(99.9)?,
                 _ => super::figures::cpu_per_request_ns(measurement, &phase)?,

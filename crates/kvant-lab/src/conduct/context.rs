@@ -92,7 +92,7 @@ impl Context<'_> {
     /// Runs a command to its end.
     ///
     /// # Errors
-    /// [`Problem::Subject`] if it fails or takes too long.
+    /// [`Problem::Subject`] if it does not start, fails or takes too long.
     pub(super) fn run_to_end(
         &self,
         command: Command,
@@ -100,7 +100,8 @@ impl Context<'_> {
         time_max: Duration,
     ) -> std::result::Result<(), Problem> {
         // Its end must not end a phase.
-        let process = Process::start(command, &self.server_cpus, &Stop::default())?;
+        let process = Process::start(command, &self.server_cpus, &Stop::default())
+            .map_err(|error| Problem::Subject(format!("`{text}` did not start: {error}")))?;
         let until = Instant::now() + time_max;
         loop {
             if let Some(status) = process.wait(LOOK_PERIOD) {

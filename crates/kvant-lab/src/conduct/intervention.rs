@@ -4,20 +4,21 @@
 //! 1. A moment is fixed before anything is asked of the subject, so that it does not depend on how
 //!    fast the subject responds.
 //! 2. The next moment comes after the window of the last one, and after the end of what was made to
-//!    happen.
+//!    happen: where that is not awaited, there is none.
 //! 3. A subject that does not respond delays the end of an attempt by no more than
 //!    [`RESPONSE_WAIT_MAX`].
 //!
 //! Threads: one makes them happen; a neighbour's load has one on each CPU of the subject.
 
 use super::context::Context;
-use super::http::Server;
+use super::http::{Response, Server, read_response};
 use super::subject::Running;
 use crate::comparison::moments::{Moment, moments};
 use crate::record::{InterventionFacts, Suspect, Trial};
 use kvant_base::{Error, Result};
 use kvant_env::Clock;
 use rustix::thread::{CpuSet, sched_setaffinity};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -67,6 +68,7 @@ impl Intervener {
             server: server.clone(),
             server_cpus: context.server_cpus,
             clock: Arc::clone(&context.env.clock),
+            response_wait_max: RESPONSE_WAIT_MAX,
         };
         let (begin, begun) = channel();
         let work = move || maker.run(&planned, &begun);
@@ -87,11 +89,20 @@ impl Intervener {
     }
 }
 
+/// What was made to happen.
+#[derive(PartialEq)]
+enum Made {
+    Over,
+    /// It takes longer than the wait for its end.
+    GoesOn,
+}
+
 struct Maker {
     facts: InterventionFacts,
     server: Server,
     server_cpus: CpuSet,
     clock: Arc<dyn Clock>,
+    response_wait_max: Duration,
 }
 
 impl Maker {
@@ -107,22 +118,24 @@ impl Maker {
             }
             let suspect = self.facts.suspects[moment.suspect];
             let (at, at_ns) = (Instant::now(), self.clock.monotonic_ns());
-            let problem = match moment.is_treated {
-                true => self.make(suspect, at_ns).err(),
-                false => None,
-            };
-            let end_ns = if moment.is_treated { self.clock.monotonic_ns() } else { at_ns };
-            if !wait(begun, window.saturating_sub(at.elapsed())) {
+            let is_treated = moment.is_treated;
+            let made = if is_treated { self.make(suspect, at_ns) } else { Ok(Made::Over) };
+            let end_ns = if is_treated { self.clock.monotonic_ns() } else { at_ns };
+            let goes_on = wait(begun, window.saturating_sub(at.elapsed()));
+            // The phase may have ended while what was made to happen went on, after the window.
+            if at.elapsed() >= window {
+                let problem = made.as_ref().err().cloned();
+                trials.push(Trial { suspect, is_treated, at_ns, end_ns, problem });
+            }
+            if !goes_on || made == Ok(Made::GoesOn) {
                 return trials;
             }
-            let is_treated = moment.is_treated;
-            trials.push(Trial { suspect, is_treated, at_ns, end_ns, problem });
         }
         trials
     }
 
-    /// Makes a suspect happen, until it is over.
-    fn make(&self, suspect: Suspect, at_ns: u64) -> std::result::Result<(), String> {
+    /// Makes a suspect happen, and waits until it is over, but not for longer than for a response.
+    fn make(&self, suspect: Suspect, at_ns: u64) -> std::result::Result<Made, String> {
         let window_ms = self.facts.window_ns / 1_000_000;
         let path = match suspect {
             Suspect::Flush => "/v0/admin/flush".to_owned(),
@@ -132,13 +145,23 @@ impl Maker {
             Suspect::Profiler => {
                 format!("/v0/profile?format=kprof&event=cpu,alloc,lock&duration={window_ms}ms")
             }
-            Suspect::Neighbour => return self.use_cpus().map_err(|error| error.to_string()),
+            Suspect::Neighbour => {
+                return self.use_cpus().map(|()| Made::Over).map_err(|error| error.to_string());
+            }
         };
-        let response = self.server.request("POST", &path, RESPONSE_WAIT_MAX);
-        let response = response.map_err(|error| error.to_string())?;
-        match response.status {
-            200..=299 => Ok(()),
-            _ => Err(response.refusal()),
+        let sent = self.server.connect(self.response_wait_max).and_then(|mut stream| {
+            self.server.send(&mut stream, "POST", &path)?;
+            stream.set_read_timeout(self.response_wait_max)?;
+            Ok(stream)
+        });
+        let mut stream = sent.map_err(|error| error.to_string())?;
+        match read_response(&mut stream) {
+            Ok(Response { status: 200..=299, .. }) => Ok(Made::Over),
+            Ok(response) => Err(response.refusal()),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                Ok(Made::GoesOn)
+            }
+            Err(error) => Err(error.to_string()),
         }
     }
 
@@ -177,3 +200,6 @@ fn wait(begun: &Receiver<()>, time: Duration) -> bool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

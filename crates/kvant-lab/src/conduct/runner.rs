@@ -309,7 +309,8 @@ impl<'a> Runner<'a> {
             else {
                 continue;
             };
-            let programs = prepare.iter().chain([command]).filter_map(|words| words.first());
+            let commands = prepare.iter().chain([command, &subject.fill_command]);
+            let programs = commands.filter_map(|words| words.first());
             let missing = programs.filter(|program| !self.is_program(program)).min();
             if let Some(program) = missing {
                 let text =

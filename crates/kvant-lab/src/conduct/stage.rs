@@ -4,12 +4,13 @@
 //! 1. At most one subject that we started runs at a time: an idle one would still take memory and
 //!    wake up.
 //! 2. A case begins on a store as the fill left it, or on an empty one if the plan has no data: a
-//!    store that an attempt has changed is restored before the next attempt.
+//!    store that an attempt has changed is restored before the next attempt. Nothing removes what
+//!    else is in a store elsewhere ([`Subject::elsewhere`]).
 //! 3. A restored store is on the disk before its subject starts: nothing of the copy is written
 //!    while a load is measured.
 //! 4. Data that expire are stored again before they are older than half of their time.
-//! 5. A store that survives its process is filled once and copied; others, such as those in memory,
-//!    are filled again after each start.
+//! 5. A store in a directory is filled once and copied; one elsewhere is filled again once it was
+//!    changed; others, such as those in memory, are filled again after each start.
 
 use super::context::{Context, Problem, file_name};
 use super::data::{self, Filled, Fingerprints};
@@ -47,8 +48,7 @@ pub(super) struct Stage {
     pub(super) mismatches: Vec<String>,
     /// Subjects whose preparing commands have been run.
     prepared: BTreeSet<String>,
-    /// By subject: the data that its store has, unchanged since they were stored. Of subjects whose
-    /// store survives, and of running URLs.
+    /// By [`place`]: the data that the store has, unchanged since they were stored.
     stored: BTreeMap<String, String>,
     /// What was learned, by subject.
     pub(super) filled: BTreeMap<String, Filled>,
@@ -61,6 +61,7 @@ struct Current {
     /// Subject, options and data.
     key: String,
     name: String,
+    place: String,
     running: Running,
     is_changed: bool,
     /// Whether it came to rest after its start.
@@ -113,38 +114,42 @@ impl Stage {
         let dir = context.scratch.join(file_name(&subject.name));
         let data_dir = dir.join("data");
         let fills = resolved.data.is_some() && !subject.has_fixed_response;
-        if fills && keeps_data(subject) {
+        let place = place(subject);
+        let is_copied = fills && is_in_directory(subject);
+        if is_copied {
             let checkpoint = self.checkpoint(context, resolved, &dir, &store, progress)?;
-            if self.stored.get(&subject.name) != Some(&store) {
+            if self.stored.get(&place) != Some(&store) {
                 progress.now(&format!("{}: restores its data", subject.name));
                 remove(&data_dir)?;
                 // They would keep the tables of the former store.
                 remove(&dir.join("checkpoints"))?;
                 tree::copy(&checkpoint, &data_dir)?;
                 sync(&data_dir)?;
-                self.stored.insert(subject.name.clone(), store.clone());
+                self.stored.insert(place.clone(), store.clone());
             }
         } else {
+            // A later case would take the directory for the filled store that was in it.
+            self.stored.remove(&subject.name);
             empty(&data_dir)?;
         }
         progress.now(&format!("{}: starts", subject.name));
         let running = Running::start(context, subject, &data_dir)?;
         self.note_software(subject, &running);
-        if let Some(planned) = resolved.data.as_ref().filter(|_| fills && !keeps_data(subject))
-            && self.stored.get(&subject.name) != Some(&store)
+        if let Some(planned) = resolved.data.as_ref().filter(|_| fills && !is_copied)
+            && self.stored.get(&place) != Some(&store)
         {
+            // A fill that fails leaves a part of both.
+            self.stored.remove(&place);
             let filled = data::fill(context, subject, &running, planned, progress)?;
             self.note_stored(context.plan, resolved, &running, &filled, progress);
             self.note_filled(subject, filled, progress, "");
-            if matches!(subject.kind, SubjectKind::Url(_)) {
-                self.stored.insert(subject.name.clone(), store);
-            }
+            self.stored.insert(place.clone(), store);
         }
         // One that stores nothing has no work to finish, and may poll all the time.
         let is_at_rest =
             subject.has_fixed_response || wait_until_idle(context, subject, &running, progress);
         let name = subject.name.clone();
-        self.current = Some(Current { key, name, running, is_changed: false, is_at_rest });
+        self.current = Some(Current { key, name, place, running, is_changed: false, is_at_rest });
         Ok(())
     }
 
@@ -165,7 +170,7 @@ impl Stage {
     pub(super) fn mark_changed(&mut self) {
         if let Some(current) = &mut self.current {
             current.is_changed = true;
-            self.stored.remove(&current.name);
+            self.stored.remove(&current.place);
         }
     }
 
@@ -260,9 +265,9 @@ impl Stage {
         self.stored_at.remove(&key);
         // Both sides of a comparison may have copies of them.
         let owners = plan.subjects.iter().filter(|subject| store_owner(plan, subject) == owner);
-        for Subject { name, .. } in owners {
-            self.stored.remove(name);
-            if let Some(current) = self.current.as_mut().filter(|current| current.name == *name) {
+        for place in owners.chain([&resolved.subject]).map(place) {
+            self.stored.remove(&place);
+            if let Some(current) = self.current.as_mut().filter(|current| current.place == place) {
                 current.is_changed = true;
             }
         }
@@ -323,7 +328,12 @@ impl Stage {
 
 /// Whose filled store a subject begins on.
 fn store_owner(plan: &Plan, subject: &Subject) -> String {
-    if plan.shares_stores() { SIDES.concat() } else { subject.name.clone() }
+    if plan.shares_stores() { SIDES.concat() } else { place(subject) }
+}
+
+/// Where a subject's store is: subjects with a store elsewhere may share it.
+fn place(subject: &Subject) -> String {
+    subject.elsewhere().unwrap_or_else(|| subject.name.clone())
 }
 
 /// What a case finds stored.
@@ -339,13 +349,13 @@ fn store_key(resolved: &Resolved) -> String {
     format!("{options}{:?}", resolved.data)
 }
 
-/// Whether the store survives the process.
-fn keeps_data(subject: &Subject) -> bool {
+/// Whether the store is in the subject's directory, and so survives its process and can be copied.
+fn is_in_directory(subject: &Subject) -> bool {
     match &subject.kind {
         SubjectKind::Kvant { options, .. } => {
             let is_memory =
                 |(name, value): &(String, String)| name == "engine" && value == "memory";
-            !options.iter().any(is_memory)
+            subject.elsewhere().is_none() && !options.iter().any(is_memory)
         }
         SubjectKind::Command { command, .. } => command.iter().any(|word| word.contains("{data}")),
         SubjectKind::Url(_) => false,

@@ -44,7 +44,7 @@ impl Running {
     /// Starts `subject` with its data in `data`, and waits until it is ready.
     ///
     /// # Errors
-    /// [`Problem::Subject`] if it does not become ready.
+    /// [`Problem::Subject`] if it is not found or does not become ready.
     pub(super) fn start(
         context: &Context<'_>,
         subject: &Subject,
@@ -61,7 +61,8 @@ impl Running {
                 (Some(process), format!("http://127.0.0.1:{port}/"))
             }
         };
-        let mut target = Target::parse(&url)?.resolve()?;
+        let resolved = Target::parse(&url)?.resolve();
+        let mut target = resolved.map_err(|error| Problem::Subject(error.to_string()))?;
         let software = wait_until_ready(context, subject, process.as_ref(), &mut target)?;
         let server = Server::of(&target);
         let watched = match &process {

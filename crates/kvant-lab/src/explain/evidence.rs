@@ -13,7 +13,7 @@ pub struct Evidence {
     pub source: String,
     /// Wall time minus monotonic time, in nanoseconds; `None` if unknown.
     pub wall_origin_ns: Option<i64>,
-    /// CPUs that the server may use; 0 if unknown.
+    /// CPUs of the machine, of which its times are sums; 0 if unknown.
     pub cpu_count: u32,
     /// Whether latencies are those that a client saw; otherwise they are the server's own.
     pub is_of_client: bool,

@@ -56,7 +56,9 @@ pub(super) fn slow_time(evidence: &Evidence, rows: &[Row]) -> Option<SlowTime> {
     let meanwhile = &windows[longest.windows.clone()];
     let operations: BTreeSet<&String> =
         windows.iter().flat_map(|window| window.operations.keys()).collect();
-    let rates = operations.into_iter().map(|operation| Rate {
+    // Where all windows are in stretches there is no other time to compare with.
+    let compared = operations.into_iter().filter(|_| !otherwise.is_empty());
+    let rates = compared.map(|operation| Rate {
         operation: operation.clone(),
         calm: per_second(otherwise.iter().copied(), operation),
         slow: per_second(meanwhile.iter(), operation),

@@ -76,14 +76,12 @@ fn slow_time_sentence(explanation: &Explanation, slow_time: &SlowTime) -> String
             )
         })
         .collect();
-    let rates = match &changed[..] {
-        [] => "as many requests as otherwise".to_owned(),
-        changed => changed.join(", "),
+    let meanwhile = match &changed[..] {
+        _ if slow_time.rates.is_empty() => String::new(),
+        [] => "; meanwhile the server answered as many requests as otherwise".to_owned(),
+        changed => format!("; meanwhile the server answered {}", changed.join(", ")),
     };
-    format!(
-        "{} was slow from {from} to {to}{which}; meanwhile the server answered {rates}.",
-        slow_time.operation
-    )
+    format!("{} was slow from {from} to {to}{which}{meanwhile}.", slow_time.operation)
 }
 
 /// The uses that grew most, if any did; they are in this order.

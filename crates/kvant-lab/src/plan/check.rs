@@ -4,6 +4,7 @@ use super::cases::{CONNECTIONS, RATE, VALUE_BYTES};
 use super::places::{Places, Referred};
 use super::reader::{Report, listed, nearest};
 use super::{MaximumOf, Phase, PhaseTask, Plan, SubjectKind, Workload};
+use kvant_load::Arrival;
 
 /// Most cases of a plan: at a few seconds each and three repeats, a day.
 const CASES_MAX: usize = 5_000;
@@ -16,6 +17,7 @@ pub(super) fn check(plan: &Plan, places: &Places, report: &Report) {
         return;
     }
     maxima(plan, places, report);
+    ramps(plan, places, report);
     axes(plan, places, report);
     cases(plan, places, report);
 }
@@ -114,6 +116,24 @@ fn missing_maximum(
     ))
 }
 
+/// Plans of single connections hold one rate.
+fn ramps(plan: &Plan, places: &Places, report: &Report) {
+    let ramps = |phase: &Phase| matches!(phase.task, PhaseTask::Ramp { .. });
+    for (phase, &at) in plan.phases.iter().zip(&places.phases).filter(|(phase, _)| ramps(phase)) {
+        let mut workloads = plan.workloads.iter().filter(|workload| phase.is_for(workload));
+        if let Some(of) = workloads.find(|workload| workload.arrival == Arrival::Wrk2) {
+            report.refuse(
+                at,
+                format!(
+                    "phase `{}` is a ramp, and the arrivals of `{}` are those of wrk2, which hold \
+                     one rate: write uniform or poisson",
+                    phase.name, of.name
+                ),
+            );
+        }
+    }
+}
+
 /// Each axis concerns something.
 fn axes(plan: &Plan, places: &Places, report: &Report) {
     for (axis, &at) in plan.sweep.iter().zip(&places.axes) {
@@ -165,9 +185,13 @@ fn cases(plan: &Plan, places: &Places, report: &Report) {
         report.refuse(at_sweep, too_many(cases.len().to_string()));
     }
     for (workload, &at) in plan.workloads.iter().zip(&places.workloads) {
-        if !cases.iter().any(|case| case.workload == workload.name) {
+        let mut of_workload = cases.iter().filter(|case| case.workload == workload.name).peekable();
+        if of_workload.peek().is_none() {
             let sentence = "no subject serves it, or no phase is for it";
             report.refuse(at, format!("workload `{}` is never run: {sentence}", workload.name));
+        }
+        if let Some(sentence) = of_workload.find_map(|case| plan.refuse_full_store(case).err()) {
+            report.refuse(at, sentence);
         }
     }
     for (subject, &at) in plan.subjects.iter().zip(&places.subjects) {

@@ -47,7 +47,9 @@ impl Plan {
         self.repeats = block_count * REPEATS_OF_BLOCK;
         self.known.clear();
         self.comparison = Some(facts);
-        match self.cases().is_empty() {
+        let cases = self.cases();
+        cases.iter().try_for_each(|case| self.refuse_full_store(case))?;
+        match cases.is_empty() {
             true => Err("neither side serves a workload of the plan".to_owned()),
             false => Ok(self),
         }
@@ -60,7 +62,8 @@ impl Plan {
             SubjectKind::Kvant { program, options } => {
                 let of_store =
                     |(name, _): &&(String, String)| STORE_OPTIONS.contains(&name.as_str());
-                Some((program, options.iter().filter(of_store).collect::<Vec<_>>()))
+                let of_store = options.iter().filter(of_store).collect::<Vec<_>>();
+                Some((program, subject.elsewhere(), of_store))
             }
             SubjectKind::Command { .. } | SubjectKind::Url(_) => None,
         });

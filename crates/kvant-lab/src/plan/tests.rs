@@ -101,6 +101,12 @@ fn an_axis_makes_cases_only_where_it_changes_something() {
 }
 
 #[test]
+fn numbers_of_connections_are_in_cells_without_their_unit() {
+    let plan = plan("[phase]\nmax = \"closed\"\n[sweep]\nconnections = [512, \"1k\"]\n");
+    assert_eq!(names(&plan.cases()), ["kvant get max [512]", "kvant get max [1000]"]);
+}
+
+#[test]
 fn a_case_is_resolved_with_the_values_of_its_cell() {
     let plan = plan(SWEPT);
     let cases = plan.cases();

@@ -168,7 +168,7 @@ pub(super) fn comparisons(report: &Report, words: &Words) -> String {
 
 /// Whether the other server is better, if the repeats tell.
 fn judgement(comparison: &Comparison) -> &'static str {
-    let more_is_better = matches!(&*comparison.figure, "rate_max" | "achieved");
+    let more_is_better = matches!(&*comparison.figure, "rate_max" | "goodput");
     match comparison.difference() {
         _ if comparison.ratio.count < 2 => "once",
         None => "same",

@@ -2,6 +2,7 @@
 //! writes.
 
 mod beside;
+mod broken_subjects;
 mod comparisons;
 mod conduct;
 mod elsewhere;
@@ -17,6 +18,7 @@ mod repeats;
 mod resume;
 mod server;
 mod staged;
+mod stores;
 #[path = "../synthetic/mod.rs"]
 mod synthetic;
 mod what_if;

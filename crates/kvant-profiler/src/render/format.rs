@@ -31,6 +31,16 @@ impl Format {
         }
     }
 
+    /// How names of files in this format end.
+    pub fn ending(self) -> &'static str {
+        match self {
+            Format::Html => "html",
+            Format::Kprof => "kprof",
+            Format::Pprof => "pb.gz",
+            Format::Collapsed(_) => "collapsed",
+        }
+    }
+
     /// The value of `Content-Type`.
     pub fn media_type(self) -> &'static str {
         match self {

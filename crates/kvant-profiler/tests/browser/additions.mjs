@@ -85,6 +85,16 @@ export function additions({ dir, base, other, expect, expectNear }) {
       expect(`boxes below which it is folded: ${count}`, /^1 of [1-9]/.test(count));
     },
 
+    async 'a search in the view of the scheduler finds its threads'(open) {
+      const page = await open(made);
+      await page.choose('scheduler');
+      const wanted = weight(base, 'scheduler');
+      expect('there are waits', wanted > 0);
+      // All names of threads end with their numbers.
+      const { weight: found } = await page.search('\\(\\d+\\)$');
+      expectNear('of all threads', found, wanted);
+    },
+
     async 'a block of the heat map says from how many samples it is'(open) {
       const page = await open(made);
       const ofBlock = (block) => chance(base, 'cpu', block * 2e4, (block + 1) * 2e4, () => true).samples;

@@ -89,13 +89,83 @@ fn errors_goodput_and_the_generators_cost_are_figures() {
     // Case, planned, achieved, goodput, errors, latencies, attempts, disturbed, failed.
     assert_eq!(
         row("| case | planned, /s"),
-        "| kvant / get / hold | 1000 | 1000 | 1000 | 0.500 | 1.00 | 1.00 | 1.00 | 1.00 | 1 | 0 | 1 |"
+        "| kvant / get / hold | 1000 | 1000 | 995 | 0.500 | 1.00 | 1.00 | 1.00 | 1.00 | 1 | 0 | 1 |"
     );
     // CPU, with later work, of the generator, memory, disk, amplification, switches.
     assert_eq!(
         row("| case | CPU, us/request"),
         "| kvant / get / hold | 0.0 | 0.0 | 7.0 | 0 | 64 | 3.00 | 0.75 |"
     );
+}
+
+#[test]
+fn servers_are_compared_by_what_succeeds() {
+    let cases = vec![case(0, "kvant", PhaseKind::Closed), case(1, "java", PhaseKind::Closed)];
+    let mut fixture = Fixture::new(cases);
+    let closed = |refused| {
+        let mut files = files(MS, MS, 1);
+        files.load.phases[0].outcome.phase.rate = Rate::Closed;
+        files.load.phases[0].outcome.total.errors.status = refused;
+        files
+    };
+    fixture.attempt(0, 1, AttemptVerdict::Valid, closed(0));
+    fixture.attempt(1, 1, AttemptVerdict::Valid, closed(1_500));
+    let report = fixture.report();
+    let rates: Vec<&model::Comparison> =
+        report.comparisons.iter().filter(|one| one.figure == "goodput").collect();
+    assert_eq!(rates.len(), 1, "{:?}", report.comparisons);
+    assert_close(rates[0].ratio.median, 0.25);
+}
+
+/// An attempt of an external generator, as it writes it: a number of responses, and nothing else.
+fn external() -> Files {
+    let mut files = files(MS, MS, 1);
+    let planned = &files.load.phases[0].outcome;
+    let total = &planned.total;
+    let outcome = Outcome {
+        phase: Phase { rate: Rate::Closed, ..planned.phase },
+        start_wall_ms: START_WALL_MS,
+        measured_ns: planned.measured_ns,
+        total: Interval {
+            planned: total.completed,
+            sent: total.completed,
+            completed: total.completed,
+            ..Interval::default()
+        },
+        ..Outcome::default()
+    };
+    files.load.phases = vec![PhaseResult::of(&outcome, "", None)];
+    files
+}
+
+#[test]
+fn an_external_generator_has_a_goodput_and_no_latencies() {
+    let mut fixture = Fixture::new(vec![case(0, "redis", PhaseKind::Command)]);
+    fixture.attempt(0, 1, AttemptVerdict::Valid, external());
+    let report = fixture.report();
+    assert_close(report.figures[0].goodput_per_s.median, 1_000.0);
+    assert!(report.warnings.is_empty(), "{:?}", report.warnings);
+    assert!(report.wrk2.is_empty(), "{:?}", report.wrk2);
+}
+
+/// The generator counts statuses up to 399 as success, too.
+#[test]
+fn redirects_are_goodput_and_a_maximum() {
+    let cases = vec![case(0, "kvant", PhaseKind::Closed), case(1, "kvant", PhaseKind::Hold)];
+    let mut fixture = Fixture::new(cases);
+    let redirected = |rate| {
+        let mut files = files(MS, 8 * MS, 1);
+        let outcome = &mut files.load.phases[0].outcome;
+        outcome.phase.rate = rate;
+        outcome.total.ops[0].statuses = vec![(304, outcome.total.completed)];
+        files
+    };
+    fixture.attempt(0, 1, AttemptVerdict::Valid, redirected(Rate::Closed));
+    fixture.attempt(1, 1, AttemptVerdict::Valid, redirected(Rate::Constant(1_000.0)));
+    let report = fixture.report();
+    report.figures.iter().for_each(|figures| assert_close(figures.goodput_per_s.median, 1_000.0));
+    let saturated = report.observations.iter().find(|one| one.rule == "saturated").unwrap();
+    assert!(saturated.text.en.contains("held at 100 % of the maximum"), "{saturated:?}");
 }
 
 #[test]

@@ -57,6 +57,25 @@ fn blocks_show_what_differs_and_what_does_not() {
     assert!(sides.figures.iter().all(|one| one.figure != Figure::P999));
 }
 
+/// The files of a side that refuses a half of the requests.
+fn half_refused(cpu_ns_per_s: u64) -> Files {
+    let mut files = files(MS, 8 * MS, cpu_ns_per_s);
+    let total = &mut files.load.phases[0].outcome.total;
+    total.errors.status = total.completed / 2;
+    files
+}
+
+#[test]
+fn a_side_that_refuses_a_half_has_half_the_rate_and_twice_the_cost_of_a_request() {
+    let assertions = ["rate >= 0.98x", "cpu <= 1.02x"];
+    let sides = compared(&assertions, |_| (AttemptVerdict::Valid, half_refused(100 * MS)));
+    assert_close(figure(&sides, Figure::Rate).ratio.unwrap(), 0.5);
+    assert_close(figure(&sides, Figure::Cpu).ratio.unwrap(), 2.0);
+    assert_close(figure(&sides, Figure::Written).ratio.unwrap(), 2.0);
+    let decisions: Vec<Decision> = sides.assertions.iter().map(|one| one.decision).collect();
+    assert_eq!(decisions, [Decision::Violated; 2]);
+}
+
 #[test]
 fn the_maximum_is_shown_and_not_claimed() {
     let sides = compared(&[], |_| (AttemptVerdict::Valid, files(MS, 80 * MS, 100 * MS)));

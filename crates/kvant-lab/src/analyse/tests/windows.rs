@@ -76,6 +76,29 @@ fn a_step_is_divided_by_the_responses_of_both_loads_within_it() {
 }
 
 #[test]
+fn errors_of_neither_load_are_in_the_divisor() {
+    let mut files = two_steps();
+    let second = |errors| Second { end_ns: SECOND, completed: 1_000, errors, ..Second::default() };
+    for (phase, errors) in files.load.phases.iter_mut().zip([250, 0]) {
+        phase.outcome.total.errors.status = errors;
+        phase.outcome.seconds = vec![second(errors)];
+    }
+    let (beside, _) = files.beside.as_mut().unwrap();
+    let total = &mut beside.phases[0].outcome.total;
+    total.errors.status = total.completed / 2;
+    let mut fixture = Fixture::new(vec![case(0, "kvant", PhaseKind::Steps)]);
+    fixture.attempt(0, 1, AttemptVerdict::Valid, files);
+    let costs: Vec<f64> = fixture
+        .report()
+        .figures
+        .iter()
+        .map(|figures| figures.cpu_per_request_ns.unwrap().median)
+        .collect();
+    assert_close(costs[0], 300e6 / (750.0 + 50.0));
+    assert_close(costs[1], 300e6 / (1_000.0 + 1_500.0));
+}
+
+#[test]
 fn layers_have_the_window_and_the_divisor_of_the_figures() {
     let mut files = two_steps();
     let tag = Tag { activity: Activity::Get, stage: Stage::Wal };

@@ -40,6 +40,22 @@ fn a_slow_time_with_the_usual_load_is_told_as_that() {
     assert!(told.ends_with("the server answered as many requests as otherwise."), "{told}");
 }
 
+/// Regression: the rate of no time at all was told as 0 requests a second.
+#[test]
+fn a_slow_time_that_leaves_no_other_is_compared_with_none() {
+    let mut evidence = Simulation::default().evidence();
+    evidence.windows.truncate(20);
+    let is_slow = |at: usize| !(7..10).contains(&at) && !(14..17).contains(&at);
+    for (_, window) in evidence.windows.iter_mut().enumerate().filter(|(at, _)| is_slow(*at)) {
+        let get = window.operations.get_mut("get").unwrap();
+        get.values = vec![(40 * MS, get.count)];
+    }
+    let slow_time = explain(&evidence).slow_time.unwrap();
+    assert!(slow_time.rates.is_empty(), "{:?}", slow_time.rates);
+    let told = sentence(&evidence);
+    assert!(!told.contains("otherwise") && !told.contains("meanwhile"), "{told}");
+}
+
 #[test]
 fn slow_windows_with_calm_ones_between_them_are_no_slow_time() {
     let mut evidence = Simulation::default().evidence();

@@ -72,10 +72,13 @@ fn a_side_is_a_program_a_url_or_a_subject() {
 
 #[test]
 fn equal_stores_are_shared() {
-    let shares = |a, b| compare(PLAN, a, b).unwrap().shares_stores();
+    let shares = |a: &str, b: &str| compare(PLAN, a, b).unwrap().shares_stores();
     assert!(shares("this", "workers=4"));
     assert!(!shares("this", "memory=64MiB"));
     assert!(!shares("this", "other"));
+    let keyspace = |name| format!("engine=cassandra,cluster-keyspace={name}");
+    assert!(shares(&keyspace("one"), &keyspace("one")));
+    assert!(!shares(&keyspace("one"), &keyspace("two")));
     let program = std::env::current_exe().unwrap();
     assert!(!shares("this", program.to_str().unwrap()));
     assert!(!Plan::parse(PLAN, &PathBuf::from("plan.toml")).unwrap().shares_stores());

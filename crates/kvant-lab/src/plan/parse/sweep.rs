@@ -67,10 +67,11 @@ fn values(name: Name<'_>, value: &Value<'_>) -> Option<Vec<String>> {
     Some(values)
 }
 
-/// A value, if it is one of that axis. Options of the server are not known here.
+/// A value as cases have it, if it is one of that axis. Options of the server are not known here.
 fn checked(axis: &str, text: &str) -> Result<String, String> {
     match axis {
-        cases::CONNECTIONS => connection_count(text).map(drop)?,
+        // Without its unit, since curves over connections compute with it.
+        cases::CONNECTIONS => return connection_count(text).map(|count| count.to_string()),
         cases::VALUE_BYTES => ValueBytes::parse(text).map(drop)?,
         cases::RATE if units::parse_rate(text)? == 0.0 => {
             return Err("a rate of 0 plans no request".to_owned());

@@ -96,6 +96,16 @@ fn problem_of(text: &str) -> String {
 }
 
 #[test]
+fn a_ramp_needs_arrivals_that_can_follow_it() {
+    let plan = "[workload]\nget = { arrival = \"wrk2\" }\n[phase]\ngrow = { ramp = \"0..50k\" }\n";
+    assert_eq!(
+        problem_of(plan),
+        "t.toml:4:17: phase `grow` is a ramp, and the arrivals of `get` are those of wrk2, which \
+         hold one rate: write uniform or poisson",
+    );
+}
+
+#[test]
 fn a_share_needs_a_maximum_before_it() {
     let missing = "phase `at-80` has a share of a maximum that no phase before it finds for `get`: \
                    write a phase with find-max or closed first";
@@ -139,6 +149,8 @@ fn a_sweep_changes_something_and_is_bounded() {
         "t.toml:4:1: sweeping `workers` changes nothing: it is an option of Kvant, and no subject \
          is one",
     );
+    let found = problem_of("[sweep]\nconnections = [1000, \"1k\"]\n");
+    assert_eq!(found, "t.toml:2:22: `connections` has the value 1000 twice");
     let found = problem_of("[sweep]\nrate = [\"1k\", \"2k\"]\n");
     assert_eq!(
         found,

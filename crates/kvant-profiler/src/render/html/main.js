@@ -244,9 +244,16 @@ class Page {
     byId('views').replaceChildren(...buttons);
   }
 
+  // The options with which the graph is drawn. Waits for a processor have no stacks: they are
+  // grouped by thread.
+  get drawnOptions() {
+    const isByThread = this.view.id === 'scheduler' && this.options.roots === 'none';
+    return isByThread ? { ...this.options, roots: 'thread' } : this.options;
+  }
+
   // Tests for the samples that are shown and for those that match; null passes all.
   get filters() {
-    const test = (isMeant) => sampleTest(this.frames, this.recordings, isMeant, this.options);
+    const test = (isMeant) => sampleTest(this.frames, this.recordings, isMeant, this.drawnOptions);
     const isMatching = frameMatcher(this.frames, this.query);
     const isRemoved = this.removed.length === 0 ? () => false : test((frame) => this.removed.includes(frame));
     const isKept = (...sample) => !isRemoved(...sample);
@@ -320,8 +327,6 @@ class Page {
 
   showGraph() {
     const { isMatching, shown, matching } = this.filters;
-    // Waits for a processor have no stacks: group them by thread.
-    const roots = this.view.id === 'scheduler' && this.options.roots === 'none' ? 'thread' : this.options.roots;
     const ranges = this.shown.map((range) => {
       const tree = this.treeOf(range.recording);
       return {
@@ -331,7 +336,7 @@ class Page {
         notSampled: this.notSampled(range, this.isOnlyMatching ? isMatching : null),
       };
     });
-    this.root = buildTree(this.frames, this.view, ranges, { ...this.options, roots, isWanted: shown });
+    this.root = buildTree(this.frames, this.view, ranges, { ...this.drawnOptions, isWanted: shown });
     for (const id of ['flame', 'reversed', 'table']) {
       byId(`tab-${id}`).setAttribute('aria-current', String(id === this.tab));
     }

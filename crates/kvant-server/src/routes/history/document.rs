@@ -157,7 +157,7 @@ impl Document {
             program_version: env!("CARGO_PKG_VERSION"),
             engine: server.lifecycle.store().map(|store| store.name()),
             pid: std::process::id(),
-            cpus: host::cpu_count(),
+            cpus: host::machine_cpu_count(),
             selectors: server.timings.len(),
             monotonic_ns: clock.monotonic_ns(),
             wall_ms: clock.wall_ms(),

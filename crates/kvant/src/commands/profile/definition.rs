@@ -42,7 +42,7 @@ pub(crate) fn command() -> Command {
                  [default: timer]",
             ),
             file("output").short('o').about(
-                "What to write; `-` is standard output [default: profile.html, the recording's name with .html, or difference.html]",
+                "What to write; `-` is standard output [default: profile, the recording's name, or difference, with the ending of the format, or .html]",
             ),
             words("format", &Format::NAMES, "", parse::format)
                 .about("Its format [default: what the output's name ends with]"),

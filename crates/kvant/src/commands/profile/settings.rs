@@ -6,7 +6,7 @@ use clap::ArgMatches;
 use kvant_base::wait::WaitKind;
 use kvant_profiler::recording::Kind;
 use kvant_profiler::render::Format;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Options that need a server.
@@ -74,13 +74,19 @@ impl Settings {
 }
 
 fn output(reader: &mut Reader<'_>, source: &Source) -> Output {
-    let path = reader.path("output").unwrap_or_else(|| match source {
-        Source::Server(_) => PathBuf::from("profile.html"),
-        Source::File(file) => file.with_extension("html"),
-        Source::Difference { .. } => PathBuf::from("difference.html"),
-    });
     let kind = reader.get("kind");
     let given: Option<Format> = reader.get("format");
+    let path = reader.path("output").unwrap_or_else(|| {
+        let name = match source {
+            Source::Server(_) => Path::new("profile"),
+            Source::File(file) => file,
+            Source::Difference { .. } => Path::new("difference"),
+        };
+        name.with_extension(given.map_or("html", Format::ending))
+    });
+    if matches!(source, Source::File(file) if *file == path) {
+        reader.refuse("format", "is that of the file: say where to write with --output");
+    }
     let named = given.or_else(|| Output::format_of_name(&path));
     let format = match named {
         Some(Format::Collapsed(_)) => {

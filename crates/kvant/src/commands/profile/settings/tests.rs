@@ -58,6 +58,8 @@ fn file_names_imply_formats_and_format_overrides_them() {
             output("x.folded", Format::Collapsed(Kind::Wait(WaitKind::Contention))),
         ),
         (&["dir/a.kprof"], output("dir/a.html", Format::Html)),
+        (&["--format", "pprof", "dir/a.kprof"], output("dir/a.pb.gz", Format::Pprof)),
+        (&["--format", "kprof"], output("profile.kprof", Format::Kprof)),
         (&["a.kprof", "-o", "b.pb.gz"], output("b.pb.gz", Format::Pprof)),
         (&["--diff", "a.kprof", "b.kprof"], output("difference.html", Format::Html)),
     ] {
