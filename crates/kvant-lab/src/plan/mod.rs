@@ -11,7 +11,7 @@
 //! - [`Plan::intervene`] makes a plan an experiment with suspects of slow requests,
 //!   [`Plan::what_if`] one that speeds stages up.
 //! - [`Plan::quick`] shortens a plan, by [`Plan::expected_duration`] (`estimate`).
-//! - [`Subject::elsewhere`] tells stores that the lab can neither copy nor empty.
+//! - `Subject::elsewhere` tells stores that the lab can neither copy nor empty.
 //! - `catalogue` has the plans that come with the program.
 //!
 //! Invariant: a [`Plan`] that was read has no problem: its references exist, each share of a
