@@ -24,7 +24,6 @@ from hdrh.log import HistogramLogReader
 # As in crates/kvant-load/src/histogram.rs.
 LOWEST_NS, HIGHEST_NS, DIGITS = 256, 24 * 3600 * 10**9, 3
 PERCENTILES = ["p50", "p75", "p90", "p99", "p99.9", "p99.99", "p99.999"]
-COMPARED = ["rate_max", "achieved", "cpu_per_request", "p99", "p99.9"]
 # Time after the load from which on its later work counts.
 LATER_NS_MIN = 500_000_000
 # Codes of the samples of a recording, as in docs/formats/recording.md.
@@ -191,13 +190,15 @@ class Attempt:
         return min((start for start in starts if start > self.times(phase)[0]), default=None)
 
     def counted(self):
-        """Responses of both loads: begin, end, number."""
+        """Successful responses of both loads: begin, end, number."""
         for phase in self.load["phases"]:
             start, end = self.times(phase)
+            # Seconds do not tell error statuses from other failures.
+            part = Fraction(good_count(phase), max(phase["completed"], 1))
             for one in phase["seconds"]:
-                yield start + one["start_ns"], start + one["end_ns"], one["completed"]
+                yield start + one["start_ns"], start + one["end_ns"], one["completed"] * part
             if not phase["seconds"]:
-                yield start, end, phase["completed"]
+                yield start, end, good_count(phase)
         for phase in self.beside["phases"]:
             if phase.get("measure_start_ns") is None:
                 continue
@@ -205,7 +206,7 @@ class Attempt:
             logged = sum(count for _, _, count in lines)
             for start, length, count in lines:
                 begin = phase["measure_start_ns"] + start
-                yield begin, begin + length, count * Fraction(phase["completed"], max(logged, 1))
+                yield begin, begin + length, count * Fraction(good_count(phase), max(logged, 1))
 
     def responses(self, start, end):
         sum_of = Fraction(0)
@@ -239,6 +240,15 @@ class Attempt:
         spent = self.spent(start, until or end, counter)
         count = self.responses(start, end)
         return None if spent is None or count == 0 else spent / count
+
+
+def good_count(phase):
+    """Responses that are no errors."""
+    return phase["completed"] - phase["errors"]["status"]
+
+
+def good_rate(phase):
+    return good_count(phase) * 1e9 / phase["measured_ns"]
 
 
 def log_of(file):
@@ -340,15 +350,9 @@ def check_figures(figures, attempts, kind):
         within = [s["server_rss_bytes"] for s in a.samples if start <= s["at_ns"] <= end]
         return max((size for size in within if size is not None), default=None)
 
-    def goodput(a, p):
-        ok = a.load["config"]["ok_statuses"]
-        statuses = [item for op in p["ops"] for item in op["statuses"].items()]
-        good = sum(n for status, n in statuses if 200 <= int(status) < 300 or int(status) in ok)
-        return good / (p["measured_ns"] / 1e9)
-
     check("cpu_with_later_work_ns", with_later_work)
     check("rss_max_bytes", memory)
-    check("goodput_per_s", goodput)
+    check("goodput_per_s", lambda a, p: good_rate(p))
 
     response = dict(figures["response_ns"])
     all_values = [values_of(p["response"]["histogram"], p["unanswered"]["histogram"]) for _, p in phases]
@@ -557,8 +561,8 @@ def main():
         if first is None:
             return None
         phase = first[1]
-        if figure == "achieved":
-            return phase["completed"] * 1e9 / phase["measured_ns"]
+        if figure == "goodput":
+            return good_rate(phase)
         if figure == "cpu_per_request":
             return cpu_per_request(attempt, phase)
         kinds = (phase["response"]["histogram"], phase["unanswered"]["histogram"])
