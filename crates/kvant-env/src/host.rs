@@ -22,16 +22,6 @@ pub fn cpu_count() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// CPUs of the machine, for which its times count; 1 if unknown.
-pub fn machine_cpu_count() -> usize {
-    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
-    let is_cpu = |row: &&str| {
-        let number = row.strip_prefix("cpu");
-        number.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
-    };
-    stat.lines().filter(is_cpu).count().max(1)
-}
-
 /// Reads a text file outside the database to its end; `InvalidData` if it is not UTF-8. Pipes and
 /// kernel files have no length.
 pub fn read_text(path: &Path) -> io::Result<String> {

@@ -32,6 +32,17 @@ fn assert_keys(db: &Db, keys: &[&str]) {
     }
 }
 
+/// A power loss leaves the record `key`, and after a flush also one written since.
+#[track_caller]
+fn assert_durable_now_and_after_a_flush(db: &Db, disk: &FaultyFs) {
+    let left = || open_at(&power_loss(disk), Path::new(DIR)).expect("opens");
+    disk.sync_all();
+    assert_keys(&left(), &["key"]);
+    db.put(b"after", b"1", None).expect("there is space");
+    db.flush().expect("flushed");
+    assert_keys(&left(), &["key", "after"]);
+}
+
 fn files(disk: &FaultyFs, part: &str) -> Vec<PathBuf> {
     let paths = disk.files().into_iter().map(|(path, _)| path);
     paths.filter(|path| path.to_string_lossy().contains(part)).collect()
@@ -88,12 +99,7 @@ fn a_start_removes_no_log_that_the_manifest_on_the_disk_needs() {
         disk.fail_next(FaultOp::Write, &manifest.to_string_lossy(), io::ErrorKind::StorageFull, 1);
         let db = open_at(&disk, dir).expect("opens");
         assert_keys(&db, &["key"]);
-        disk.sync_all();
-        assert_keys(&open_at(&power_loss(&disk), dir).expect("opens"), &["key"]);
-
-        db.put(b"after", b"1", None).expect("there is space");
-        db.flush().expect("flushed");
-        assert_keys(&open_at(&power_loss(&disk), dir).expect("opens"), &["key", "after"]);
+        assert_durable_now_and_after_a_flush(&db, &disk);
     }
 }
 
@@ -111,12 +117,7 @@ fn a_start_keeps_the_manifest_before_one_whose_name_may_be_lost() {
     assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error}");
     disk.fail_next(FaultOp::Create, ".wal", io::ErrorKind::StorageFull, 1);
     let db = open_at(&disk, dir).expect("opens");
-    disk.sync_all();
-    assert_keys(&open_at(&power_loss(&disk), dir).expect("opens"), &["key"]);
-
-    db.put(b"after", b"1", None).expect("there is space");
-    db.flush().expect("flushed");
-    assert_keys(&open_at(&power_loss(&disk), dir).expect("opens"), &["key", "after"]);
+    assert_durable_now_and_after_a_flush(&db, &disk);
 }
 
 #[test]

@@ -49,13 +49,14 @@ fn this_machine_has_memory_and_a_cpu() {
 
 #[test]
 fn cpus_of_the_machine_count_although_this_process_may_not_use_them() {
-    let of_all = machine_cpu_count();
-    let pinned = std::thread::spawn(|| {
+    let machine_count = || procfs::ProcFs::system().cpu_times().unwrap().cpu_count;
+    let of_all = machine_count();
+    let pinned = std::thread::spawn(move || {
         let mut only = rustix::thread::CpuSet::new();
         let own = rustix::thread::sched_getaffinity(None).unwrap();
         only.set((0..rustix::thread::CpuSet::MAX_CPU).find(|cpu| own.is_set(*cpu)).unwrap());
         rustix::thread::sched_setaffinity(None, &only).unwrap();
-        (cpu_count(), machine_cpu_count())
+        (cpu_count(), machine_count())
     });
     assert_eq!(pinned.join().unwrap(), (1, of_all));
 }

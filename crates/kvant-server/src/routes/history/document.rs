@@ -9,7 +9,7 @@ use crate::routes::slow::key_texts;
 use crate::timing::{EventFields, Phase, Recorded, Timings, Trace, pair_highest_ns, untaken_slow};
 use kvant_base::tag::Tag;
 use kvant_base::{Event, Events};
-use kvant_env::host;
+use kvant_env::host::procfs::ProcFs;
 use serde::{Serialize, Serializer};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -58,7 +58,7 @@ struct Head {
     program_version: &'static str,
     engine: Option<&'static str>,
     pid: u32,
-    cpus: usize,
+    cpus: u32,
     selectors: usize,
     monotonic_ns: u64,
     wall_ms: u64,
@@ -157,7 +157,7 @@ impl Document {
             program_version: env!("CARGO_PKG_VERSION"),
             engine: server.lifecycle.store().map(|store| store.name()),
             pid: std::process::id(),
-            cpus: host::machine_cpu_count(),
+            cpus: ProcFs::system().cpu_times().map_or(0, |times| times.cpu_count),
             selectors: server.timings.len(),
             monotonic_ns: clock.monotonic_ns(),
             wall_ms: clock.wall_ms(),
