@@ -7,6 +7,7 @@
 pub mod own;
 pub mod procfs;
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -20,6 +21,11 @@ pub fn memory_bytes() -> Option<u64> {
 /// CPUs that this process may use; 1 if unknown.
 pub fn cpu_count() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The names of all files and directories in a directory outside the database, in no order.
+pub fn names_in(dir: &Path) -> io::Result<Vec<OsString>> {
+    fs::read_dir(dir)?.map(|entry| entry.map(|entry| entry.file_name())).collect()
 }
 
 /// Reads a text file outside the database to its end; `InvalidData` if it is not UTF-8. Pipes and

@@ -260,6 +260,10 @@ fn a_directory_that_is_no_unfinished_copy_is_not_removed() {
     let said = refused(&[text(&from), text(&to), "--to-engine", "lsm"]);
     assert!(said.contains("it is no unfinished copy"), "{said}");
     assert_eq!(db_done(&["dump"], &from).lines().count(), 10);
+    let inner = dir.path().join("other.unfinished/inner");
+    std::fs::create_dir_all(&inner).expect("created");
+    let said = refused(&[text(&from), text(&dir.path().join("other")), "--to-engine", "lsm"]);
+    assert!(said.contains("it is no unfinished copy") && inner.exists(), "{said}");
 }
 
 #[test]

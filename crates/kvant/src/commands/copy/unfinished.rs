@@ -2,7 +2,7 @@
 //! which names where the records come from, and the directory `data`.
 
 use kvant_base::{Error, ErrorKind, Result};
-use kvant_env::Env;
+use kvant_env::{Env, host};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -47,11 +47,11 @@ impl Unfinished<'_> {
 
     /// Refuses a directory without `source` that holds what no copy leaves in one.
     fn require_ours(&self) -> Result<()> {
-        let entries = match self.env.fs.list(&self.dir) {
+        let names = match host::names_in(&self.dir) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             listed => listed.map_err(|error| Error::io("list", &self.dir, error))?,
         };
-        if entries.iter().all(|entry| ["source.new", "empty"].contains(&&*entry.name)) {
+        if names.iter().all(|name| name == "source.new" || name == "empty") {
             return Ok(());
         }
         let what = "the copy would be made here, but it is no unfinished copy: move it away";
