@@ -126,6 +126,8 @@ pub trait Fs: Send + Sync {
     fn forget_cached(&self, _path: &Path, _after_step: &dyn Fn()) -> io::Result<()> {
         Ok(())
     }
+    /// Removes an empty directory.
+    fn remove_dir(&self, path: &Path) -> io::Result<()>;
     /// Removes a directory with its contents.
     fn remove_dir_all(&self, path: &Path) -> io::Result<()>;
     /// Adds the name `to` to the file `from`; fails if `to` exists. Both must be on one device.
@@ -203,7 +205,12 @@ pub fn create_dir_durably(fs: &dyn Fs, dir: &Path) -> Result<()> {
     for dir in missing.into_iter().rev() {
         fs.create_dir_all(dir).map_err(|error| Error::io("create", dir, error))?;
         let parent = parent_of(dir);
-        fs.sync_dir(parent).map_err(|error| Error::io("sync", parent, error))?;
+        fs.sync_dir(parent).map_err(|error| {
+            // Rule 3: a later attempt has to create it again. Where another process has files in it
+            // by now, it stays.
+            let _removed = fs.remove_dir(dir);
+            Error::io("sync", parent, error)
+        })?;
     }
     Ok(())
 }

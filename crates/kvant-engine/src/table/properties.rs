@@ -139,11 +139,18 @@ impl TableProperties {
     }
 
     fn check(&self) -> Parsed<()> {
+        // A manifest that names such a table, as a repair would write one, cannot be read.
+        let is_bound =
+            |key: &InternalKey| !key.user_key.is_empty() && key.as_ref().kind().is_some();
+        if ![&self.smallest, &self.largest].into_iter().all(is_bound) {
+            return Err(Malformed("table is bounded by an empty key or one of an unknown kind"));
+        }
         let consistent = self.entry_count > 0
             && (1..=self.entry_count).contains(&self.distinct_key_count)
             && (1..=self.entry_count).contains(&self.data_block_count)
             && self.tombstone_count.saturating_add(self.expiring_count) <= self.entry_count
             && self.expiry_ms_min <= self.expiry_ms_max
+            && self.key_bytes.checked_add(self.value_bytes).is_some()
             && self.seq_min <= self.seq_max
             && self.seq_max <= SeqNum::MAX
             && self.smallest.as_ref() <= self.largest.as_ref();
@@ -191,3 +198,6 @@ fn take_sized<'a>(input: &mut &'a [u8], bytes_max: usize, more_bytes: usize) -> 
     }
     varint::take_bytes(input, bytes + more_bytes)
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,9 +7,10 @@
 //!    level. A table under the name of another one is identified by its properties and rewritten.
 //! 3. Damaged logs are replayed up to the damage, a prefix of the history, into a new table in the
 //!    first level. Without a readable manifest all logs become such a table.
-//! 4. A new manifest describes the result. Damaged files are moved to `lost/`; nothing is deleted.
-//!    They are linked there before the manifest leaves them out, since the next open removes what
-//!    no manifest names.
+//! 4. A new manifest describes the result. If no log is kept, it names a new, empty one: those
+//!    before it are then obsolete, even if this process ends before it has removed them.
+//! 5. Damaged files are moved to `lost/`; nothing is deleted. They are linked there before the
+//!    manifest leaves them out, since the next open removes what no manifest names.
 
 use super::open::{TOOL_MEMORY_BYTES, lock_existing, open_table_file, table_context};
 use crate::cursor::InternalIterator;
@@ -232,7 +233,8 @@ impl Repair<'_> {
 
     /// Keeps an undamaged table, and saves what is readable of another.
     fn keep_or_save(&mut self, level: usize, meta: &FileMeta, table: &Arc<Table>) -> Result<()> {
-        let in_place = table.properties().file_num.is_none_or(|num| num == meta.num);
+        let in_place = table.properties().file_num.is_none_or(|num| num == meta.num)
+            && meta.problem().is_none();
         if in_place && self.readable(table.verify())?.is_some() {
             self.report.whole_table_count += 1;
             self.last_seq = self.last_seq.max(meta.seq_max);
@@ -345,8 +347,8 @@ impl Repair<'_> {
                 self.report.problems.push(damage);
             }
         }
-        // The new manifest names no log. So those that were flushed, and wait for reuse or removal,
-        // would count as needed.
+        // Also those that were flushed, and wait for reuse or removal: the next open removes all
+        // before the log that the new manifest names.
         for num in self.nums(FileKind::Wal) {
             self.set_aside(FileKind::Wal, num);
         }
@@ -365,12 +367,23 @@ impl Repair<'_> {
         Ok(false)
     }
 
+    /// Creates an empty log, above all others.
+    fn create_log(&mut self) -> Result<FileNum> {
+        let num = self.new_num();
+        let path = file_path(self.dir, FileKind::Wal, num);
+        self.env.fs.create(&path).map_err(|e| Error::io("create", &path, e))?;
+        Ok(num)
+    }
+
     /// Writes the manifest and moves the files. `logs`: the oldest needed log, and the synced bytes
-    /// of the logs from there on; `None` if no log is needed.
+    /// of the logs from there on; `None` if no log is kept.
     fn finish(mut self, logs: Option<(FileNum, KnownLogs)>) -> Result<RepairReport> {
         let fs = &*self.env.fs;
+        let (oldest_wal, logs) = match logs {
+            Some(logs) => logs,
+            None => (self.create_log()?, KnownLogs::new()),
+        };
         let num = self.new_num();
-        let (oldest_wal, logs) = logs.unwrap_or((FileNum(0), KnownLogs::new()));
         let edit = VersionEdit {
             added: std::mem::take(&mut self.added),
             next_file_num: Some(FileNum(self.next_file_num)),
@@ -414,3 +427,6 @@ fn link_into(fs: &dyn Fs, from: &Path, lost: &Path) -> Result<PathBuf> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

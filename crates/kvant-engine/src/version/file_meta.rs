@@ -48,6 +48,7 @@ impl FileMeta {
             seq_max: properties.seq_max,
             entry_count: properties.entry_count,
             tombstone_count: properties.tombstone_count,
+            // Properties whose sum is too large are not decoded.
             raw_bytes: properties.key_bytes + properties.value_bytes,
             expiry: (properties.expiring_count > 0).then_some(ExpirySummary {
                 expiring_count: properties.expiring_count,

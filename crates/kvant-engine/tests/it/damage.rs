@@ -55,7 +55,7 @@ impl Written {
     }
 
     /// Opens the database, writes and closes it.
-    fn run(&mut self, value: &str) {
+    pub(crate) fn run(&mut self, value: &str) {
         let db = self.world().open(&self.options);
         self.write(&db, value);
         db.close().expect("closed");

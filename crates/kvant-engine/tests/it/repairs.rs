@@ -1,12 +1,12 @@
 //! Repairs beside old logs, repairs that fail, and blocks that the disk cannot read.
 
-use crate::common::DIR;
-use crate::damage::{Written, several_tables};
+use crate::common::{DIR, all_records};
+use crate::damage::{Map, Written, several_tables};
 use kvant_base::ErrorKind;
 use kvant_engine::tools::repair;
 use kvant_engine::{Compression, SyncLevel};
 use kvant_env::Fs;
-use kvant_env::testing::{CrashStyle, FaultOp};
+use kvant_env::testing::{CrashStyle, FaultOp, FaultyFs};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -103,6 +103,52 @@ fn a_repair_that_fails_late_loses_no_damaged_file() {
         let is_damaged = |path: PathBuf| written.disk.contents(&path).is_ok_and(|it| it == damaged);
         assert!(files.any(is_damaged), "{op:?}");
     }
+}
+
+#[test]
+fn a_database_opens_after_a_repair_that_ended_before_it_had_removed_the_logs() {
+    let mut written = Written::new(SyncLevel::Always);
+    written.run("first");
+    written.run("second");
+    let log = written.log_with("second");
+    let middle = written.disk.contents(&log).expect("there").len() as u64 / 2;
+    written.disk.flip_byte(&log, middle, 1).expect("there");
+    let copy = |disk: &FaultyFs, style| Written {
+        disk: disk.crash_image(1, style),
+        options: written.options.clone(),
+        expected: Map::new(),
+    };
+    let (_, saved) = copy(&written.disk, CrashStyle::KeepAll).repair();
+    assert_eq!(saved.len(), written.expected.len());
+    assert_ne!(saved, written.expected);
+    let logs = written.files("wal");
+    for removed_count in 0..logs.len() as u64 {
+        let ended = copy(&written.disk, CrashStyle::KeepAll);
+        ended.disk.fail_after(removed_count, FaultOp::RemoveFile, ".wal", io::ErrorKind::Other, 1);
+        repair(&ended.world().env, Path::new(DIR)).expect_err("it cannot remove a log");
+        for style in [CrashStyle::KeepAll, CrashStyle::DropUnsynced] {
+            let opened = copy(&ended.disk, style);
+            let db = opened.world().open(&opened.options);
+            let found: Map = all_records(&db).expect("readable").into_iter().collect();
+            assert_eq!(found, saved, "{removed_count} logs removed");
+            db.close().expect("closed");
+            assert!(!opened.files("wal").iter().any(|log| logs.contains(log)));
+
+            let (report, found) = copy(&ended.disk, style).repair();
+            assert_eq!((found, report.losses), (saved.clone(), vec![]));
+        }
+    }
+}
+
+/// A manifest has no table of that number.
+#[test]
+fn a_repair_gives_a_table_of_number_0_another_number() {
+    let written = Written::new(SyncLevel::Always);
+    let contents = include_bytes!("../../../../testdata/golden/database-1/000006.sst");
+    written.disk.create_dir_all(Path::new(DIR)).expect("created");
+    let table = written.disk.create(&Path::new(DIR).join("000000.sst")).expect("created");
+    table.write_all_at(contents, 0).expect("written");
+    assert!(!written.repair().1.is_empty());
 }
 
 #[test]

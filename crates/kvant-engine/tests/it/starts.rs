@@ -64,6 +64,24 @@ fn a_new_data_directory_survives_a_power_loss_with_its_new_parents() {
     }
 }
 
+/// A later sync that succeeds proves nothing of a name whose sync has failed.
+#[test]
+fn a_new_data_directory_whose_name_may_be_lost_is_made_anew() {
+    let dir = Path::new("/a/b/db");
+    for synced_count in 0.. {
+        let disk = FaultyFs::new(1);
+        disk.fail_after(synced_count, FaultOp::SyncDir, "", io::ErrorKind::Other, 1);
+        if open_at(&disk, dir).is_ok() {
+            assert!(synced_count > dir.ancestors().count() as u64);
+            break;
+        }
+        let db = open_at(&disk, dir).expect("opens");
+        db.put(b"key", b"value", None).expect("written");
+        let db = open_at(&power_loss(&disk), dir).expect("opens");
+        assert_keys(&db, &["key"]);
+    }
+}
+
 #[test]
 fn a_restored_database_survives_a_power_loss_with_its_new_parents() {
     let disk = FaultyFs::new(1);

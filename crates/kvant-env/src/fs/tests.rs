@@ -28,6 +28,7 @@ const CASES: &[Case] = &[
     ("hard links share contents and are removed separately", hard_link),
     ("an open file survives removal and replacement", open_survives),
     ("remove_file refuses directories and missing files", remove_file),
+    ("remove_dir refuses files and directories that are missing or not empty", remove_dir),
     ("remove_dir_all removes everything below", remove_dir_all),
     ("sync_dir needs an existing directory", sync_dir),
     ("the device has free space", available_bytes),
@@ -264,6 +265,19 @@ fn remove_file(fs: &dyn Fs, dir: &Path) {
     fs.create_dir_all(&dir.join("sub")).unwrap();
     assert!(fs.remove_file(&dir.join("sub")).is_err());
     assert!(fs.exists(&dir.join("sub")).unwrap());
+}
+
+fn remove_dir(fs: &dyn Fs, dir: &Path) {
+    assert_fails(fs.remove_dir(&dir.join("a")), ErrorKind::NotFound);
+    fs.create_dir_all(&dir.join("a/b")).unwrap();
+    assert_fails(fs.remove_dir(&dir.join("a")), ErrorKind::DirectoryNotEmpty);
+    fs.remove_dir(&dir.join("a/b")).unwrap();
+    put(fs, &dir.join("a/file"), b"");
+    assert_fails(fs.remove_dir(&dir.join("a/file")), ErrorKind::NotADirectory);
+    assert_fails(fs.remove_dir(&dir.join("a")), ErrorKind::DirectoryNotEmpty);
+    fs.remove_file(&dir.join("a/file")).unwrap();
+    fs.remove_dir(&dir.join("a")).unwrap();
+    assert!(!fs.exists(&dir.join("a")).unwrap());
 }
 
 fn remove_dir_all(fs: &dyn Fs, dir: &Path) {

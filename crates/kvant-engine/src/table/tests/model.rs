@@ -19,7 +19,7 @@ pub(in crate::table) fn seed() -> u64 {
 fn random_key(rng: &mut Rng, shape: u64) -> Vec<u8> {
     match shape {
         0 => format!("user:{:06}", rng.below(2000)).into_bytes(),
-        1 => (0..rng.below(6)).map(|_| [0x00, 0x01, 0xfe, 0xff][rng.below(4) as usize]).collect(),
+        1 => (0..=rng.below(5)).map(|_| [0x00, 0x01, 0xfe, 0xff][rng.below(4) as usize]).collect(),
         2 => {
             let mut key = vec![b'p'; 300 + rng.below(3) as usize];
             key.extend_from_slice(&rng.below(500).to_be_bytes());

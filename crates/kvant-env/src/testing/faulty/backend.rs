@@ -77,6 +77,10 @@ impl Fs for FaultyFs {
         self.change_names(FaultOp::RemoveFile, &[path], |names| names.plan_remove_file(path))
     }
 
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.change_names(FaultOp::RemoveDir, &[path], |names| names.plan_remove_dir(path))
+    }
+
     fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
         let mut disk = self.begin(FaultOp::RemoveDirAll, &[path])?;
         for change in disk.names.plan_remove_dir_all(path)? {

@@ -27,6 +27,8 @@ pub enum FaultOp {
     HardLink,
     /// `Fs::remove_file`.
     RemoveFile,
+    /// `Fs::remove_dir`.
+    RemoveDir,
     /// `Fs::remove_dir_all`.
     RemoveDirAll,
     /// `Fs::create_dir_all`.

@@ -78,7 +78,7 @@ fn every_operation_can_fail_and_then_changes_nothing() {
     use FaultOp::*;
     let (dir, a, b) = (Path::new("/dir"), Path::new("/dir/a"), Path::new("/dir/b"));
     type Act = fn(&FaultyFs, &dyn File, &Path, &Path, &Path) -> io::Result<()>;
-    let acts: [(FaultOp, Act); 14] = [
+    let acts: [(FaultOp, Act); 15] = [
         (Create, |fs, _, _, _, b| fs.create(b).map(drop)),
         (Open, |fs, _, _, a, _| fs.open(a).map(drop)),
         (Read, |_, file, _, _, _| file.read_exact_at(&mut [0], 0)),
@@ -88,6 +88,7 @@ fn every_operation_can_fail_and_then_changes_nothing() {
         (Rename, |fs, _, _, a, b| fs.rename(a, b)),
         (HardLink, |fs, _, _, a, b| fs.hard_link(a, b)),
         (RemoveFile, |fs, _, _, a, _| fs.remove_file(a)),
+        (RemoveDir, |fs, _, dir, _, _| fs.remove_dir(&dir.join("empty"))),
         (RemoveDirAll, |fs, _, dir, _, _| fs.remove_dir_all(dir)),
         (CreateDirAll, |fs, _, _, _, b| fs.create_dir_all(b)),
         (List, |fs, _, dir, _, _| fs.list(dir).map(drop)),
@@ -96,7 +97,7 @@ fn every_operation_can_fail_and_then_changes_nothing() {
     ];
     for (op, act) in acts {
         let fs = FaultyFs::new(SEED);
-        fs.create_dir_all(dir).unwrap();
+        fs.create_dir_all(&dir.join("empty")).unwrap();
         let file = put(&fs, "/dir/a", b"1");
         fs.fail_next(op, "", ErrorKind::TimedOut, 1);
         let error = act(&fs, &*file, dir, a, b).expect_err("a fault is injected");

@@ -210,6 +210,14 @@ impl<T> Tree<T> {
         Ok(vec![Change { dir, name, node: None }])
     }
 
+    /// Plans the removal of an empty directory.
+    pub(super) fn plan_remove_dir(&self, path: &Path) -> io::Result<Vec<Change<T>>> {
+        match self.plan_remove_dir_all(path)? {
+            changes if changes.len() > 1 => Err(ErrorKind::DirectoryNotEmpty.into()),
+            changes => Ok(changes),
+        }
+    }
+
     /// Plans the removal of a directory and its contents, one operation per entry, contents first.
     pub(super) fn plan_remove_dir_all(&self, path: &Path) -> io::Result<Vec<Change<T>>> {
         let (dir, name) = self.parent(path)?;
