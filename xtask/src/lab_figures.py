@@ -533,7 +533,7 @@ def main():
             attempt = numbers[point["attempt"]]
             same = [
                 phase for phase in attempt.load["phases"]
-                if math.isclose(phase["rate_achieved_per_s"], point["achieved_per_s"])
+                if math.isclose(good_rate(phase), point["achieved_per_s"])
                 and math.isclose(phase["rate"]["from_per_s"], point["offered_per_s"])
             ]
             # Phases of a search may have the same rates: one of them must be the point.

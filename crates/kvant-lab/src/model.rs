@@ -140,7 +140,7 @@ pub struct Curve {
 pub struct CurvePoint {
     /// Planned requests per second; 0 for a closed loop.
     pub offered_per_s: f64,
-    /// Responses per second.
+    /// Successful responses per second.
     pub achieved_per_s: f64,
     /// Response time.
     pub p50_ns: u64,

@@ -79,20 +79,23 @@ pub struct ServerConfig {
 /// Most selectors, and most workers.
 const THREAD_COUNT_MAX: usize = 1024;
 
-fn cpu_count() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 impl Default for ServerConfig {
     fn default() -> ServerConfig {
+        ServerConfig::of_cpus(std::thread::available_parallelism().map_or(1, usize::from))
+    }
+}
+
+impl ServerConfig {
+    /// The defaults on a machine with `cpu_count` CPUs.
+    fn of_cpus(cpu_count: usize) -> ServerConfig {
         ServerConfig {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080),
             admin_listen: None,
             allowed_hosts: Vec::new(),
-            selectors: cpu_count(),
+            selectors: cpu_count.clamp(1, THREAD_COUNT_MAX),
             selector_cpus: Vec::new(),
             dispatch: DispatchMode::Hybrid,
-            workers: (2 * cpu_count()).clamp(4, THREAD_COUNT_MAX),
+            workers: (2 * cpu_count).clamp(4, THREAD_COUNT_MAX),
             queue_capacity: 1024,
             overload: Overload::Adaptive,
             value_bytes_max: limits::VALUE_BYTES_MAX_DEFAULT,
@@ -105,9 +108,7 @@ impl Default for ServerConfig {
             history: Duration::from_secs(600),
         }
     }
-}
 
-impl ServerConfig {
     /// The problems of these settings, a sentence each; empty when they are valid.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
@@ -145,5 +146,17 @@ impl ServerConfig {
             problems.push(format!("both listeners have the address {}", self.listen));
         }
         problems
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_usable_on_a_machine_of_any_size() {
+        for cpu_count in [1, 1024, 1025, 1 << 20] {
+            assert_eq!(ServerConfig::of_cpus(cpu_count).problems(), [""; 0], "{cpu_count}");
+        }
     }
 }

@@ -56,7 +56,7 @@ fn points(measurement: &Measurement) -> impl Iterator<Item = CurvePoint> + '_ {
     load.phases.iter().enumerate().filter(move |(index, phase)| is_point(*index, phase)).map(
         move |(index, phase)| CurvePoint {
             offered_per_s: offered(phase.outcome.phase.rate),
-            achieved_per_s: phase.rate_achieved_per_s,
+            achieved_per_s: phase.outcome.rate_good(),
             p50_ns: phase.response_with_unanswered.percentile_ns(50.0),
             p99_ns: phase.response_with_unanswered.percentile_ns(99.0),
             p999_ns: phase.response_with_unanswered.percentile_ns(99.9),
@@ -105,7 +105,9 @@ fn fit(run: &Run, curves: &mut [Curve]) {
         let throughput: Vec<(f64, f64)> = same
             .filter_map(|other| {
                 let closed = other.points.iter().filter(|point| point.offered_per_s == 0.0);
-                let rate = measured(closed.map(|point| point.achieved_per_s))?;
+                // The law has no rate of 0.
+                let rate = measured(closed.map(|point| point.achieved_per_s))
+                    .filter(|rate| rate.median > 0.0)?;
                 Some((other.cell[axis].parse().ok()?, rate.median))
             })
             .collect();

@@ -75,10 +75,7 @@ fn of_step(case: &Case, step: &str, phases: &[Step<'_>]) -> Option<Figures> {
         failed: 0,
         planned_per_s: (planned > 0.0).then_some(planned),
         achieved_per_s: every(&|phase| phase.result.rate_achieved_per_s)?,
-        errors_part: every(&|phase| {
-            let total = &phase.result.outcome.total;
-            total.errors.total() as f64 / total.planned.max(1) as f64
-        })?,
+        errors_part: every(&errors_part)?,
         response_ns: response(phases),
         service_p99_ns: every(&|phase| phase.result.service.percentile_ns(99.0) as f64)?,
         service_succeeded_p99_ns: every(&|phase| {
@@ -107,6 +104,12 @@ fn of_step(case: &Case, step: &str, phases: &[Step<'_>]) -> Option<Figures> {
         goodput_per_s: every(&|phase| phase.result.outcome.rate_good())?,
         ops: ops(phases),
     })
+}
+
+/// Part of the requests of a phase that failed.
+pub(super) fn errors_part(phase: &PhaseOf<'_>) -> f64 {
+    let total = &phase.result.outcome.total;
+    total.errors.total() as f64 / total.planned.max(1) as f64
 }
 
 /// A counter of the kernel's account from the begin of a phase to `end_ns`, per successful response

@@ -40,6 +40,8 @@ struct OfAttempt {
     steps: Vec<String>,
     /// Planned rate of each step.
     planned_per_s: Vec<f64>,
+    /// Part of the requests of each step that failed.
+    errors_parts: Vec<f64>,
     values: BTreeMap<Key, f64>,
 }
 
@@ -132,6 +134,10 @@ fn compared(
             b,
             ratio: intervals::mean_ratio(&ratios),
             block_count: ratios.iter().flatten().count(),
+            errors_parts: match is_latency(key.2) {
+                true => [0, 1].map(|side| errors_part(&sides[side], key.0)),
+                false => [0.0; 2],
+            },
             interval: None,
             detectable_part: None,
         };
@@ -142,6 +148,13 @@ fn compared(
 
 fn is_latency(figure: Figure) -> bool {
     matches!(figure, Figure::P50 | Figure::P90 | Figure::P99 | Figure::P999 | Figure::Max)
+}
+
+/// Part of the requests of a step that failed, on average.
+fn errors_part(side: &OfRepeats, step: usize) -> f64 {
+    let parts: Vec<f64> =
+        side.values().filter_map(|one| one.errors_parts.get(step).copied()).collect();
+    parts.iter().sum::<f64>() / parts.len().max(1) as f64
 }
 
 /// Whether both sides were held at one rate in a repeat.
@@ -225,6 +238,7 @@ fn of_attempt(directory: &Directory, case: &Case, measurement: &Measurement) -> 
     for (step, phase) in measurement.steps() {
         of_attempt.steps.push(step);
         of_attempt.planned_per_s.push(offered(phase.result.outcome.phase.rate));
+        of_attempt.errors_parts.push(figures::errors_part(&phase));
     }
     of_attempt
 }
@@ -294,7 +308,7 @@ fn asserted(run: &Run, figures: &[Compared]) -> Vec<Asserted> {
             case: one.case(),
             ratio: one.ratio,
             interval: one.interval,
-            decision: assertion.check(one.interval),
+            decision: assertion.check(one.known_interval()),
             ..undecided.clone()
         };
         let is_about = |one: &&Compared| {

@@ -55,15 +55,18 @@ impl Measurement {
         }
         let phase = |phase: &Measured| {
             let response = phase.outcome.response_with_unanswered();
-            let errors = errors_text(&phase.outcome).map(|text| format!(", {text}"));
-            format!(
-                "{}/s, p50 {}, p99 {}, max {}{}",
-                format_metric(phase.outcome.rate_achieved()),
-                format_time_ns(response.percentile_ns(50.0)),
-                format_time_ns(response.percentile_ns(99.0)),
-                format_time_ns(response.max_ns()),
-                errors.unwrap_or_default()
-            )
+            // Of an external generator no latency is known.
+            let latencies = (!response.is_empty()).then(|| {
+                format!(
+                    "p50 {}, p99 {}, max {}",
+                    format_time_ns(response.percentile_ns(50.0)),
+                    format_time_ns(response.percentile_ns(99.0)),
+                    format_time_ns(response.max_ns())
+                )
+            });
+            let rate = format!("{}/s", format_metric(phase.outcome.rate_achieved()));
+            let parts = [Some(rate), latencies, errors_text(&phase.outcome)];
+            parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
         };
         let all: Vec<String> = self.phases.iter().map(phase).collect();
         all.join("; ")

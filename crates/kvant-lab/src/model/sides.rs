@@ -5,6 +5,9 @@ use crate::comparison::assertion::{Decision, Figure};
 use crate::comparison::intervals::Interval;
 use serde::{Deserialize, Serialize};
 
+/// Part of the successes of the other side with which a latency of a side can be low.
+const SUCCEEDED_PART_MIN: f64 = 0.999;
+
 /// What a comparison of B with A shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sides {
@@ -50,6 +53,9 @@ pub struct Compared {
     pub ratio: Option<f64>,
     /// Those blocks.
     pub block_count: usize,
+    /// Parts of the requests of A and B that failed, on average; 0 of figures that are no latency.
+    #[serde(default)]
+    pub errors_parts: [f64; 2],
     /// What may be said of the ratio; `None` with too few blocks, or of a maximum.
     pub interval: Option<(f64, f64)>,
     /// The least difference, as a part of A, that blocks with this noise show with a probability of
@@ -102,9 +108,26 @@ impl Compared {
         self.detectable_part = found.map(|found| found.detectable_part);
     }
 
+    /// What the interval says of equal work. To refuse is quick: had the side that succeeds less
+    /// often done all, its latency might have been any higher.
+    pub fn known_interval(&self) -> Option<(f64, f64)> {
+        let (low, high) = self.interval?;
+        let [a, b] = self.errors_parts.map(|part| 1.0 - part);
+        let is_less = |one: f64, other: f64| one < SUCCEEDED_PART_MIN * other;
+        Some((
+            if is_less(a, b) { 0.0 } else { low },
+            if is_less(b, a) { f64::INFINITY } else { high },
+        ))
+    }
+
+    /// Whether nothing is claimed because one side succeeds less often.
+    pub fn is_withheld(&self) -> bool {
+        self.difference().is_none() && self.known_interval() != self.interval
+    }
+
     /// Whether B has more, if there is a difference.
     pub fn difference(&self) -> Option<bool> {
-        let (low, high) = self.interval?;
+        let (low, high) = self.known_interval()?;
         if low > 1.0 { Some(true) } else { (high < 1.0).then_some(false) }
     }
 
@@ -114,6 +137,16 @@ impl Compared {
         match (self.is_b_better(), self.detectable_part) {
             (Some(true), _) => text("B is better".into(), "B лучше".into()),
             (Some(false), _) => text("B is worse".into(), "B хуже".into()),
+            (None, _) if self.is_withheld() => {
+                let [a, b] = self.errors_parts.map(|part| 100.0 * part);
+                text(
+                    format!(
+                        "nothing is claimed: {a:.1} % of the requests to A failed, {b:.1} % of \
+                         those to B"
+                    ),
+                    format!("ничего не утверждается: отказов у A {a:.1} %, у B {b:.1} % запросов"),
+                )
+            }
             (None, Some(part)) => {
                 let percent = rounded_up_percent(part);
                 text(
@@ -148,7 +181,7 @@ fn rounded_up_percent(part: f64) -> String {
 impl Sides {
     /// Figures about which a claim is made.
     pub fn claimed(&self) -> impl Iterator<Item = &Compared> {
-        self.figures.iter().filter(|one| one.interval.is_some())
+        self.figures.iter().filter(|one| one.interval.is_some() && !one.is_withheld())
     }
 
     /// The decision on all assertions: violated if one is, else undecided if one is.

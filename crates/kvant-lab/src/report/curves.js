@@ -1,4 +1,4 @@
-// Throughput-latency curves: the response time and the achieved rate over the offered rate, of all
+// Throughput-latency curves: the response time and the goodput over the offered rate, of all
 // servers of a workload and a cell; and the universal scalability law.
 
 import { themeColor } from '../front/colors.js';
@@ -218,7 +218,7 @@ export class Curves {
       for (const curve of this.shown) {
         const point = curve.points.find((each) => (each.offered_per_s || each.achieved_per_s) === x);
         if (point !== undefined) {
-          lines.push(`${curve.subject}: ${say('times.completed')} ${shortNumber(point.achieved_per_s)}/s${point.holds === false ? `, ${say('failed')}` : ''}`,
+          lines.push(`${curve.subject}: ${say('curves.rate')} ${shortNumber(point.achieved_per_s)}/s${point.holds === false ? `, ${say('failed')}` : ''}`,
             ...PERCENTILES.map(({ field, name }) => `${name} ${amount(point[field], 'time')}`), `max ${amount(point.max_ns, 'time')}`);
         }
       }

@@ -76,8 +76,8 @@ fn figure_line(one: &Compared) -> FigureLine<'_> {
         claim: match (one.is_b_better(), one.interval) {
             (Some(true), _) => "better",
             (Some(false), _) => "worse",
-            (None, Some(_)) => "same",
-            (None, None) => "none",
+            (None, Some(_)) if !one.is_withheld() => "same",
+            (None, _) => "none",
         },
     }
 }

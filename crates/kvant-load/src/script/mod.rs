@@ -42,7 +42,7 @@ pub use start::Options;
 use crate::outcome::Outcome;
 use crate::source::RequestSource;
 use kvant_base::{Error, Result};
-use kvant_env::Env;
+use kvant_env::{Env, host};
 use source::ScriptSource;
 use start::{Start, scheme};
 use state::State;
@@ -67,7 +67,7 @@ impl Script {
     /// `Io` if the file cannot be read. `Invalid` with file and line if the script fails or returns
     /// a malformed request.
     pub fn load(file: &Path, options: &Options, env: &Env) -> Result<Script> {
-        let source = env.fs.read(file).map_err(|error| Error::io("read", file, error))?;
+        let source = host::read_bytes(file).map_err(|error| Error::io("read", file, error))?;
         Script::from_source(&file.to_string_lossy(), &source, options, env)
     }
 

@@ -108,14 +108,21 @@ struct Unread {
     taken_bytes: u64,
 }
 
-/// Reads a body of up to `bytes_max`; or discards it and returns what is wrong with it.
+/// The most bytes of a body, and the problem of a longer one.
+#[derive(Clone, Copy)]
+pub(crate) struct BodyMax {
+    pub(crate) bytes: u64,
+    pub(crate) problem: fn(u64) -> Problem,
+}
+
+/// Reads a body of up to `max`; or discards it and returns what is wrong with it.
 pub(crate) async fn read(
     call: &Call,
     reply: &mut Reply,
     mut body: Incoming,
-    bytes_max: u64,
+    max: BodyMax,
 ) -> Result<Value, Problem> {
-    let Unread { problem, taken_bytes } = match try_read(call, reply, &mut body, bytes_max).await {
+    let Unread { problem, taken_bytes } = match try_read(call, reply, &mut body, max).await {
         Ok(value) => {
             call.socket.has_body.set(false);
             return Ok(value);
@@ -131,11 +138,11 @@ async fn try_read(
     call: &Call,
     reply: &mut Reply,
     body: &mut Incoming,
-    bytes_max: u64,
+    max: BodyMax,
 ) -> Result<Value, Unread> {
     let first = match body.size_hint().exact() {
-        Some(bytes) if bytes > bytes_max => {
-            return Err(Unread { problem: Problem::value_too_long(bytes_max), taken_bytes: 0 });
+        Some(bytes) if bytes > max.bytes => {
+            return Err(Unread { problem: (max.problem)(max.bytes), taken_bytes: 0 });
         }
         Some(..=SMALL_BYTES) => {
             let first = read_first(call, body).await?;
@@ -147,7 +154,7 @@ async fn try_read(
         }
         _ => Bytes::new(),
     };
-    read_rest(&call.cx, reply, body, &first, bytes_max).await
+    read_rest(&call.cx, reply, body, &first, max).await
 }
 
 /// Reads the first part of a short body, mostly all of it, which came with the head. No timer runs
@@ -179,11 +186,11 @@ async fn read_rest(
     reply: &mut Reply,
     body: &mut Incoming,
     first: &[u8],
-    bytes_max: u64,
+    max: BodyMax,
 ) -> Result<Value, Unread> {
     let (wait_max, pause_max) = (cx.config.queue_wait_max, cx.config.range_idle_max);
     let known_bytes = body.size_hint().exact().map(|rest| rest + first.len() as u64);
-    let start_bytes = known_bytes.unwrap_or(SMALL_BYTES).min(bytes_max);
+    let start_bytes = known_bytes.unwrap_or(SMALL_BYTES).min(max.bytes);
     let Some(mut held) = cx.memory.hold(start_bytes, wait_max).await else {
         let problem = cx.storage.explain(&Failure::NoMemory);
         return Err(Unread { problem, taken_bytes: first.len() as u64 });
@@ -210,11 +217,11 @@ async fn read_rest(
         // Trailers say nothing about a value.
         let Ok(data) = frame.into_data() else { continue };
         let total_bytes = taken_bytes + data.len() as u64;
-        if total_bytes > bytes_max {
-            return unread(Problem::value_too_long(bytes_max));
+        if total_bytes > max.bytes {
+            return unread((max.problem)(max.bytes));
         }
         if total_bytes > value.capacity() as u64 {
-            let capacity_bytes = (2 * value.capacity() as u64).clamp(total_bytes, bytes_max);
+            let capacity_bytes = (2 * value.capacity() as u64).clamp(total_bytes, max.bytes);
             if !cx.memory.grow(&mut held, capacity_bytes, wait_max).await {
                 return unread(cx.storage.explain(&Failure::NoMemory));
             }

@@ -100,6 +100,12 @@ impl Problem {
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "value-too-long", "Value too long", detail)
     }
 
+    /// A body that is no value.
+    pub(crate) fn body_too_long(bytes_max: u64) -> Problem {
+        let detail = format!("the body of this request has at most {bytes_max} bytes");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "value-too-long", "Body too long", detail)
+    }
+
     pub(crate) fn head_too_large() -> Problem {
         let detail = "the target, header names and header values have at most 65536 bytes together";
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;

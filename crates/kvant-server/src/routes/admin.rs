@@ -1,7 +1,8 @@
 //! `POST /v0/admin/{flush,compact,checkpoint}`: an operator's work. It may take long, so it runs on
 //! a thread of its own while the selector goes on; the response is sent when it is done.
 
-use crate::conn::{Call, RequestStep, request_body};
+use crate::conn::request_body::{self, BodyMax};
+use crate::conn::{Call, RequestStep};
 use crate::http::{Exchange, Problem, Reply, Response, Route, query};
 use crate::store::{Backend, Capability};
 use crate::work::Failure;
@@ -12,7 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-const BODY_BYTES_MAX: u64 = 64 << 10;
+const BODY_MAX: BodyMax = BodyMax { bytes: 64 << 10, problem: Problem::body_too_long };
 
 /// Longest name that file systems take.
 const NAME_BYTES_MAX: usize = 255;
@@ -69,7 +70,7 @@ async fn choose_dir(
 ) -> Result<PathBuf, Problem> {
     let mut dir_of_body = None;
     if let Some(body) = body {
-        let body = request_body::read(call, reply, body, BODY_BYTES_MAX).await?;
+        let body = request_body::read(call, reply, body, BODY_MAX).await?;
         if !body.bytes.is_empty() {
             let request: CheckpointRequest =
                 serde_json::from_slice(&body.bytes).map_err(|error| {

@@ -2,7 +2,8 @@
 //! these requests; this is the decoding for the others.
 
 use crate::admission::Class;
-use crate::conn::{Call, RequestStep, request_body};
+use crate::conn::request_body::{self, BodyMax};
+use crate::conn::{Call, RequestStep};
 use crate::http::query::{self, EntityQuery};
 use crate::http::{Exchange, Problem, Reply, Response};
 use crate::store::{Backend, Capability};
@@ -61,8 +62,8 @@ async fn put(
     query: EntityQuery,
     body: Incoming,
 ) -> Response {
-    let bytes_max = call.cx.config.value_bytes_max;
-    match request_body::read(&call, &mut reply, body, bytes_max).await {
+    let max = BodyMax { bytes: call.cx.config.value_bytes_max, problem: Problem::value_too_long };
+    match request_body::read(&call, &mut reply, body, max).await {
         Ok(value) => {
             let now_ns = call.cx.meter.now_ns();
             let work = entity::put(&call.cx.storage, &store, query, value.bytes.clone(), now_ns);

@@ -4,7 +4,7 @@ use crate::settings::ClusterSettings;
 use kvant_base::log::Log;
 use kvant_base::{Error, Result};
 use kvant_cassandra::{Cluster, Options};
-use kvant_env::Env;
+use kvant_env::{Env, host};
 use kvant_server::{Backend, CassandraStore};
 use std::path::Path;
 use std::sync::Arc;
@@ -18,18 +18,14 @@ pub(super) fn open(
     log: &Arc<dyn Log>,
     waiting: &dyn Fn(&Error),
 ) -> Result<Backend> {
-    let options = options(&env, settings, limits_adapt)?;
+    let options = options(settings, limits_adapt)?;
     let cluster = Cluster::open(&options, env.clock, log, waiting)?;
     Ok(Backend::Remote(Arc::new(CassandraStore::new(cluster))))
 }
 
-pub(super) fn options(
-    env: &Env,
-    settings: &ClusterSettings,
-    limits_adapt: bool,
-) -> Result<Options> {
+pub(super) fn options(settings: &ClusterSettings, limits_adapt: bool) -> Result<Options> {
     let credentials = match (&settings.user, &settings.password_file) {
-        (Some(user), Some(path)) => Some((user.clone(), first_line(env, path)?)),
+        (Some(user), Some(path)) => Some((user.clone(), password(path)?)),
         _ => None,
     };
     Ok(Options {
@@ -49,9 +45,11 @@ pub(super) fn options(
     })
 }
 
-fn first_line(env: &Env, path: &Path) -> Result<String> {
-    let bytes = env.fs.read(path).map_err(|error| Error::io("read", path, error))?;
-    let text = String::from_utf8(bytes)
-        .map_err(|_| Error::invalid("the password is not UTF-8").with_file(path))?;
-    Ok(text.lines().next().unwrap_or_default().to_string())
+/// The first line of a file.
+fn password(path: &Path) -> Result<String> {
+    let text = host::read_text(path).map_err(|error| Error::io("read", path, error))?;
+    match text.lines().next() {
+        Some(line) if !line.is_empty() => Ok(line.to_string()),
+        _ => Err(Error::invalid("the first line, which is the password, is empty").with_file(path)),
+    }
 }

@@ -162,7 +162,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
         kind: Kind::Count,
         default: DefaultValue::Derived {
             words: "one per processor",
-            text: |host| host.cpu_count.to_string(),
+            text: |host| host.cpu_count.clamp(1, THREAD_COUNT_MAX).to_string(),
         },
         help: "Selector threads: event loops that share the connections",
         cost: "More than one per processor only adds thread switches; fewer leave processors for \

@@ -88,7 +88,7 @@ fn names_are_distinct_and_well_formed() {
 }
 
 #[test]
-fn a_small_or_unknown_host_gets_usable_defaults() {
+fn a_small_huge_or_unknown_host_gets_usable_defaults() {
     let sources = Sources {
         flags: vec![],
         config: None,
@@ -102,6 +102,10 @@ fn a_small_or_unknown_host_gets_usable_defaults() {
             read(&sources, &Host { memory_bytes, cpu_count: 1 }).expect("defaults are usable");
         assert_eq!(config.settings.memory_bytes, expected);
     }
+    // Regression: the default number of selectors was more than their greatest one.
+    let host = Host { memory_bytes: None, cpu_count: 4096 };
+    let server = read(&sources, &host).expect("defaults are usable").settings.server;
+    assert_eq!((server.selectors, server.workers), (1024, 1024));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `--engine cassandra` without a cluster. `cargo xtask cluster-check` has the tests with one.
 
-use crate::kvant_command::TempDir;
+use crate::kvant_command::{TempDir, kvant, run_with_input};
 use crate::server_process::{TestServer, serve_to_end};
 
 /// Nothing listens there.
@@ -42,4 +42,18 @@ fn a_user_without_a_password_file_is_refused_before_the_start() {
     let ended = serve_to_end(dir.path(), &[&NOWHERE[..], &both].concat());
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.line("open_failed").contains("/nowhere"), "{ended:?}");
+}
+
+#[test]
+fn a_password_is_read_from_a_pipe_and_an_empty_one_is_refused() {
+    let dir = TempDir::new();
+    let to = dir.path().join("to");
+    for (input, words) in [("secret\n", "refused"), ("", "password"), ("\nsecret", "password")] {
+        let mut command = kvant();
+        command.args(["db", "copy", "cassandra://127.0.0.1:1/kvant"]).arg(&to);
+        command.args(["--cluster-user", "me", "--cluster-password-file", "/dev/stdin"]);
+        let done = run_with_input(&mut command, input);
+        assert_eq!(done.code, Some(1), "{done:?}");
+        assert!(done.stderr.contains(words), "{input:?}: {done:?}");
+    }
 }

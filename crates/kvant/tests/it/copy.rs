@@ -230,16 +230,18 @@ fn a_directory_that_cannot_be_replaced_is_refused_before_the_copy() {
     let dir = TempDir::new();
     let [from, empty, link, nested] =
         ["from", "empty", "link", "nested"].map(|name| dir.path().join(name));
+    let dangling = dir.path().join("dangling");
     let server = TestServer::start(&from);
     put(&server, 0..1);
     assert_eq!(server.stop().code, Some(0));
     std::fs::create_dir(&empty).expect("created");
     std::os::unix::fs::symlink(&empty, &link).expect("a link");
+    std::os::unix::fs::symlink("absent", &dangling).expect("a link");
     std::fs::create_dir_all(nested.join("directory")).expect("created");
     let disk = SmallDisk::mount(80);
     let mount = disk.as_ref().map(SmallDisk::data);
     let mount = mount.as_deref().and_then(Path::parent);
-    for to in [&*link, &*nested].into_iter().chain(mount) {
+    for to in [&*link, &*dangling, &*nested].into_iter().chain(mount) {
         let said = refused(&[text(&from), text(to), "--to-engine", "lsm"]);
         assert!(said.contains("cannot replace"), "{said}");
         let name = to.file_name().and_then(|name| name.to_str()).expect("ours");

@@ -1,7 +1,8 @@
 //! Runs `kvant` to its end.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The result of a command.
@@ -27,7 +28,20 @@ pub(crate) fn kvant() -> Command {
 
 /// Runs `command` to its end.
 pub(crate) fn run(command: &mut Command) -> Finished {
-    let output = command.output().expect("the binary can be started");
+    finished(command.output().expect("the binary can be started"))
+}
+
+/// As [`run`]; standard input is a pipe with `input`.
+pub(crate) fn run_with_input(command: &mut Command, input: &str) -> Finished {
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the binary can be started");
+    let mut stdin = child.stdin.take().expect("stdin is piped");
+    stdin.write_all(input.as_bytes()).expect("a pipe holds it");
+    drop(stdin);
+    finished(child.wait_with_output().expect("the process is ours"))
+}
+
+fn finished(output: Output) -> Finished {
     let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
     Finished {
         code: output.status.code(),

@@ -65,9 +65,24 @@ pub(crate) fn processes_of(dir: &Path) -> Vec<(u32, String)> {
     pids.filter_map(|pid| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
         let line = String::from_utf8_lossy(&line).replace('\0', " ");
-        line.contains(dir.to_str().expect("UTF-8")).then_some((pid, line))
+        is_named(dir, &line).then_some((pid, line))
     })
     .collect()
+}
+
+/// Whether a command line has the path of `dir`, and not that of another one with a longer name.
+fn is_named(dir: &Path, line: &str) -> bool {
+    let dir = dir.to_str().expect("UTF-8");
+    let goes_on = |rest: &str| rest.starts_with(|c: char| c.is_alphanumeric());
+    line.match_indices(dir).any(|(at, _)| !goes_on(&line[at + dir.len()..]))
+}
+
+#[test]
+fn a_process_of_a_directory_with_a_longer_number_is_another_one() {
+    let dir = Path::new("/t/it-7-1");
+    assert!(is_named(dir, "kvant --data /t/it-7-10/x --log=/t/it-7-1/log"));
+    assert!(is_named(dir, "kvant --data /t/it-7-1"));
+    assert!(!is_named(dir, "kvant --data /t/it-7-10/x"));
 }
 
 #[test]

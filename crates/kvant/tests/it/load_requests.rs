@@ -1,8 +1,8 @@
 //! `kvant load` without a script: methods, bodies, request counts, and the end at a failed
 //! assertion.
 
-use crate::kvant_command::{TempDir, run_kvant};
-use crate::load::{good_load, load};
+use crate::kvant_command::{TempDir, run_kvant, run_with_input};
+use crate::load::{good_load, load, load_command};
 use crate::server_process::TestServer;
 use kvant_load::report::json::ResultFile;
 use std::io::{Read, Write};
@@ -60,6 +60,28 @@ fn methods_and_bodies_reach_the_server() {
     assert!(text.contains("status 405: 3"), "{text}");
     let missing = load(&server, &[&SMALL[..], &["--body", "@/nowhere/x"]].concat(), "/");
     assert!(missing.code == Some(1) && missing.stderr.contains("/nowhere/x"), "{missing:?}");
+}
+
+/// Regression: a pipe, whose metadata has the length 0, was taken for an empty file.
+#[test]
+fn a_body_and_a_script_are_read_from_a_pipe() {
+    let dir = TempDir::new();
+    let server = TestServer::start(&dir.path().join("data"));
+    let url = format!("http://{}/v0/entity?id=k", server.addr());
+    let script = "function request() return wrk.format('PUT', nil, nil, 'of the script') end";
+    for (args, input, value) in [
+        (&["--method", "PUT", "--body", "@/dev/stdin"][..], "of the pipe", "of the pipe"),
+        (&["-s", "/dev/stdin"], script, "of the script"),
+    ] {
+        let mut command = load_command();
+        command.args(SMALL).args(["-n", "1"]).args(args).arg(&url);
+        let done = run_with_input(&mut command, input);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        let stored = server
+            .exchange(b"GET /v0/entity?id=k HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let end = format!("\r\n\r\n{value}");
+        assert!(stored.ends_with(end.as_bytes()), "{}", stored.escape_ascii());
+    }
 }
 
 #[test]

@@ -181,6 +181,27 @@ fn a_disturbed_step_of_a_search_that_failed_is_on_no_curve() {
     assert_eq!(points(Some("others".to_owned())), [Some(true)]);
 }
 
+#[test]
+fn a_curve_and_the_law_are_of_successful_responses() {
+    let mut fixture = Fixture::new(Vec::new());
+    fixture.run.sweep.push(Axis { name: "connections".to_owned(), ..Axis::default() });
+    for (id, connections) in (0..).zip([1_u64, 2, 4, 8]) {
+        let cell = vec![connections.to_string()];
+        fixture.run.cases.push(Case { cell, ..case(id, "kvant", PhaseKind::Closed) });
+        let mut files = files(MS, 8 * MS, 1);
+        let phase = &mut files.load.phases[0];
+        phase.outcome.phase.rate = Rate::Closed;
+        // 10 more a second for each connection; the others are refused.
+        phase.outcome.total.errors.status = 2_000 - 20 * connections;
+        fixture.attempt(id, 1, AttemptVerdict::Valid, files);
+    }
+    let curves = fixture.report().curves;
+    assert_close(curves[3].points[0].achieved_per_s, 80.0);
+    let law = curves[0].usl.unwrap();
+    assert_close(law.lambda, 10.0);
+    assert!(law.sigma < 0.01, "{law:?}");
+}
+
 /// The files of an attempt with responses of `response_ns`, which are all lateness of the generator
 /// unless they are the server's.
 fn held(response_ns: u64, is_server: bool) -> Files {

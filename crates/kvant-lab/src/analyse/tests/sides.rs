@@ -58,8 +58,8 @@ fn blocks_show_what_differs_and_what_does_not() {
 }
 
 /// The files of a side that refuses a half of the requests.
-fn half_refused(cpu_ns_per_s: u64) -> Files {
-    let mut files = files(MS, 8 * MS, cpu_ns_per_s);
+fn half_refused(fast_ns: u64) -> Files {
+    let mut files = files(fast_ns, 8 * MS, 100 * MS);
     let total = &mut files.load.phases[0].outcome.total;
     total.errors.status = total.completed / 2;
     files
@@ -68,12 +68,43 @@ fn half_refused(cpu_ns_per_s: u64) -> Files {
 #[test]
 fn a_side_that_refuses_a_half_has_half_the_rate_and_twice_the_cost_of_a_request() {
     let assertions = ["rate >= 0.98x", "cpu <= 1.02x"];
-    let sides = compared(&assertions, |_| (AttemptVerdict::Valid, half_refused(100 * MS)));
+    let sides = compared(&assertions, |_| (AttemptVerdict::Valid, half_refused(MS)));
     assert_close(figure(&sides, Figure::Rate).ratio.unwrap(), 0.5);
     assert_close(figure(&sides, Figure::Cpu).ratio.unwrap(), 2.0);
     assert_close(figure(&sides, Figure::Written).ratio.unwrap(), 2.0);
     let decisions: Vec<Decision> = sides.assertions.iter().map(|one| one.decision).collect();
     assert_eq!(decisions, [Decision::Violated; 2]);
+}
+
+/// Regression: to refuse is quick, and made a side look fast.
+#[test]
+fn no_low_latency_is_claimed_of_the_side_that_succeeds_less_often() {
+    let assertions = ["p99 <= 1.05x", "p50 <= 0.9x", "p50 >= 0.1x"];
+    let decisions =
+        |sides: &Sides| sides.assertions.iter().map(|one| one.decision).collect::<Vec<Decision>>();
+    let sides = compared(&assertions, |_| (AttemptVerdict::Valid, half_refused(MS)));
+    let [holds, violated, undecided] = [Decision::Holds, Decision::Violated, Decision::Undecided];
+    assert_eq!(decisions(&sides), [undecided, violated, holds]);
+    let claim = figure(&sides, Figure::P99).claim().en;
+    assert_eq!(
+        claim,
+        "nothing is claimed: 0.0 % of the requests to A failed, 50.0 % of those to B"
+    );
+
+    let b = |_| (AttemptVerdict::Valid, half_refused(MS / 2));
+    let sides = compared(&assertions, b);
+    assert_eq!(decisions(&sides), [undecided, undecided, holds]);
+    assert_eq!(figure(&sides, Figure::P50).is_b_better(), None);
+    assert_eq!(figure(&sides, Figure::Rate).is_b_better(), Some(false));
+
+    // Both refuse alike, or the slower one refuses: as ever.
+    let a = || half_refused(MS);
+    let sides = compared_of(PhaseKind::Hold, 16, &assertions, a, b);
+    assert_eq!(decisions(&sides), [holds; 3]);
+    let b = |_| (AttemptVerdict::Valid, files(MS / 2, 8 * MS, 100 * MS));
+    let sides = compared_of(PhaseKind::Hold, 16, &assertions, a, b);
+    assert_eq!(decisions(&sides), [holds, holds, undecided]);
+    assert_eq!(figure(&sides, Figure::P50).is_b_better(), Some(true));
 }
 
 #[test]

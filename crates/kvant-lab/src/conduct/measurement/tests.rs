@@ -1,6 +1,6 @@
 use super::*;
 use kvant_load::find_max::{Judgement, Point};
-use kvant_load::verdict;
+use kvant_load::{OpNames, verdict};
 
 /// A phase of a second with 1,000 responses, some of them refusals.
 fn phase(refused: u64) -> Measured {
@@ -19,6 +19,18 @@ fn measurement(phases: Vec<Measured>, found: Option<FindMax>) -> Measurement {
 fn the_maximum_of_a_closed_loop_is_its_goodput() {
     assert_eq!(measurement(vec![phase(0)], None).maximum(), Some(1_000.0));
     assert_eq!(measurement(vec![phase(400)], None).maximum(), Some(600.0));
+}
+
+/// Regression: they were shown as 0.
+#[test]
+fn an_external_generator_has_no_quantiles() {
+    assert_eq!(measurement(vec![phase(0)], None).figures(), "1.00k/s");
+    let refused = measurement(vec![phase(25)], None);
+    assert_eq!(refused.figures(), "1.00k/s, 2.5 % of the requests failed");
+    let mut timed = phase(0);
+    let op = OpNames::default().intern("get");
+    timed.outcome.total.op_mut(op).response.record_many_ns(1_000_000, 1_000);
+    assert!(measurement(vec![timed], None).figures().starts_with("1.00k/s, p50 1.00ms, p99 "));
 }
 
 #[test]

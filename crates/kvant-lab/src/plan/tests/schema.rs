@@ -45,6 +45,8 @@ fn a_wrong_plan_is_not_valid() {
         "repeat = 3",
         "repeats = true",
         "[phase]\nmax = { find-max = false }",
+        "[phase]\nall = { factors = [0.5, 2, 2] }",
+        "[sweep]\nworkers = [2, 4, 2]",
         "[workload]\nget = { hit-ratio = 2 }",
         "[workload.get]\nkind = \"gets\"",
         "[[known]]\nworkload = \"get\"",
@@ -81,7 +83,12 @@ fn problem(value: &Value, schema: &Value, root: &Value) -> Option<String> {
                     options.iter().filter_map(|option| problem(value, option, root)).collect();
                 (found.len() == options.len()).then(|| found.join("; "))
             }
-            "items" => value.as_array()?.iter().find_map(|item| problem(item, rule, root)),
+            "items" => elements(value).iter().find_map(|item| problem(item, rule, root)),
+            "uniqueItems" => {
+                let items = elements(value);
+                let is_repeated = |(at, item): (usize, &Value)| items[..at].contains(item);
+                items.iter().enumerate().any(is_repeated).then(|| format!("{value} repeats one"))
+            }
             "properties" => properties(value, rule, root),
             other => panic!("the schema uses `{other}`"),
         };
@@ -99,6 +106,11 @@ fn problem(value: &Value, schema: &Value, root: &Value) -> Option<String> {
         Value::Bool(false) => unknown.next().map(|(key, _)| format!("`{key}` is unknown")),
         others => unknown.find_map(|(_, value)| problem(value, others, root)),
     }
+}
+
+/// None of what is no array: another keyword may refuse it.
+fn elements(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
 }
 
 fn properties(value: &Value, rule: &Value, root: &Value) -> Option<String> {

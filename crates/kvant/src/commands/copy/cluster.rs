@@ -27,7 +27,7 @@ impl Keyspace {
         keyspace: &str,
         creates: bool,
     ) -> Result<Keyspace> {
-        let mut options = cassandra::options(env, settings, false)?;
+        let mut options = cassandra::options(settings, false)?;
         options.nodes = nodes.to_vec();
         options.keyspace = keyspace.to_string();
         options.must_exist = !creates;

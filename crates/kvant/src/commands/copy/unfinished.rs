@@ -2,6 +2,7 @@
 //! which names where the records come from, and the directory `data`.
 
 use kvant_base::{Error, ErrorKind, Result};
+use kvant_env::fs::parent_of;
 use kvant_env::{Env, host};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -62,7 +63,10 @@ impl Unfinished<'_> {
     /// a mount point, it would refuse the whole copy at its end.
     fn require_replaceable(&self) -> Result<()> {
         let (fs, empty) = (&*self.env.fs, self.dir.join("empty"));
-        if !fs.exists(&self.to).map_err(|error| Error::io("look at", &self.to, error))? {
+        // A symbolic link without a target has a name, but does not exist to a look at its path.
+        let parent = parent_of(&self.to);
+        let names = host::names_in(parent).map_err(|error| Error::io("list", parent, error))?;
+        if !names.iter().any(|name| Some(name.as_os_str()) == self.to.file_name()) {
             return Ok(());
         }
         fs.create_dir_all(&empty).map_err(|error| Error::io("create", &empty, error))?;
@@ -111,8 +115,7 @@ impl Unfinished<'_> {
     pub(super) fn put_in_place(self) -> Result<()> {
         let (fs, data) = (&*self.env.fs, self.data());
         fs.rename(&data, &self.to).map_err(|error| Error::io("rename", &data, error))?;
-        let parent = self.to.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let parent = parent.unwrap_or(Path::new("."));
+        let parent = parent_of(&self.to);
         fs.sync_dir(parent).map_err(|error| Error::io("fsync", parent, error))?;
         self.remove()
     }

@@ -3,7 +3,7 @@
 use super::parse::Body;
 use super::settings::{LoadSettings, Requests};
 use kvant_base::{Error, Result};
-use kvant_env::Env;
+use kvant_env::{Env, host};
 use kvant_load::request::{self, HeaderBlock};
 use kvant_load::script::{Options, Script};
 use kvant_load::source::fixed::FixedSource;
@@ -25,7 +25,7 @@ pub(super) fn make(
     let without_script = |sources| (sources, None);
     match &settings.requests {
         Requests::Fixed { method, body, pipeline } => {
-            let body = body.as_ref().map(|body| read(body, env)).transpose()?;
+            let body = body.as_ref().map(read).transpose()?;
             fixed(settings, targets, method, body.as_deref(), *pipeline, ops).map(without_script)
         }
         Requests::Workload(config) => {
@@ -51,10 +51,10 @@ pub(super) fn make(
 }
 
 /// Reads a body.
-fn read(body: &Body, env: &Env) -> Result<Vec<u8>> {
+fn read(body: &Body) -> Result<Vec<u8>> {
     match body {
         Body::Text(text) => Ok(text.clone().into_bytes()),
-        Body::File(file) => env.fs.read(file).map_err(|error| Error::io("read", file, error)),
+        Body::File(file) => host::read_bytes(file).map_err(|error| Error::io("read", file, error)),
     }
 }
 
