@@ -11,8 +11,10 @@
 //! is counted from then on, as [`Consumer::Process`], so that the block cache makes room for it.
 //! Mapped files are resident too: the program's, and the tables of LevelDB.
 //!
-//! Threads: a task of its own, which looks once per second, and 20 times near the limit. It has
-//! the priority of a selector, because of these locks.
+//! The same task prepares pages for the cache, so that threads that need some need not.
+//!
+//! Threads: a task of its own, which looks once per second, 20 times near the limit, and when pages
+//! are wanted. It has the priority of a selector, because of these locks.
 
 use crate::{Clock, Env, Step, Task, posix};
 use kvant_base::events::{EventKind, Field};
@@ -47,7 +49,8 @@ pub fn keep_releasing(
 ) {
     let (memory, events) = (Arc::clone(memory), Arc::clone(events));
     let task = FreedMemory::new(memory, events, Arc::clone(&env.clock), Arc::clone(log));
-    env.spawner.spawn(Arc::new(task));
+    let handle = env.spawner.spawn(Arc::new(task));
+    posix::on_pages_wanted(move || handle.wake());
 }
 
 struct FreedMemory {
@@ -165,6 +168,7 @@ impl Task for FreedMemory {
     }
 
     fn step(&self) -> Step {
+        posix::prepare_pages();
         // A system that does not tell is left alone.
         let Some((mut resident_bytes, mut uncounted_bytes)) = uncounted_bytes_of(&self.memory)
         else {

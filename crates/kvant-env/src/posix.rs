@@ -37,7 +37,9 @@ mod pages;
 mod slice;
 
 pub use memory::{Mapping, keep_little_freed_memory, release_freed_memory, resident_bytes};
-pub use pages::{Buffer, Page, free_page_bytes, release_free_pages};
+pub use pages::{
+    Buffer, Page, free_page_bytes, on_pages_wanted, prepare_pages, release_free_pages,
+};
 pub use slice::{TIME_SLICE_MIN, set_time_slice};
 
 /// Pages of 1 MiB are mostly freed in 0.03 ms.

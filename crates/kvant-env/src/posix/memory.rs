@@ -107,6 +107,13 @@ impl Mapping {
         }
     }
 
+    /// Has the system make no huge pages of it from now on; those that there are stay.
+    pub(super) fn refuse_huge_pages(&mut self) {
+        // SAFETY: the range is mapped, and the advice changes neither its contents nor its
+        // validity. A system without huge pages declines it, so the result does not matter.
+        unsafe { libc::madvise(self.start.as_ptr().cast(), self.bytes, libc::MADV_NOHUGEPAGE) };
+    }
+
     /// Fills all of the memory with zeros.
     pub fn zero(&mut self) {
         // SAFETY: all of the mapping, which nothing else uses now.

@@ -4,12 +4,19 @@
 //! returns to the system only by a call that locks the heaps for tens of milliseconds. Each page
 //! returns by itself.
 //!
-//! Invariants:
-//! 1. A page belongs to one [`Page`], or is in `free` or `released`. Those in `free` were used, and
-//!    may be resident; those in `released` were given to the system, or never used.
-//! 2. Chunks are never unmapped: what is not used of them is address space only.
+//! Pages come from chunks. A prepared chunk is one huge page of the system, if that has any: reads
+//! at random places then find the address of their memory in the processor's tables more often.
+//! Where it is not ready in time, a short chunk takes its place, whose pages the system provides
+//! one by one.
 //!
-//! Threads: any. The lock is held for a few instructions, or while a chunk is mapped.
+//! Invariants:
+//! 1. A page belongs to one [`Page`], or is in `free` or `released`. Those in `free` may be
+//!    resident; those in `released` were given to the system, or never used.
+//! 2. Chunks are never unmapped: what is not used of them is address space only.
+//! 3. The system makes no huge page of pages of which some were released: all of it would be
+//!    resident.
+//!
+//! Threads: any. The lock is held for a few instructions, or while a short chunk is mapped.
 
 use super::memory::{Mapping, page_bytes};
 use kvant_base::lock::NamedMutex;
@@ -17,17 +24,24 @@ use std::mem::{self, ManuallyDrop};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::slice;
+use std::sync::OnceLock;
 
 const PAGE_BYTES: usize = 4096;
-/// Less than a huge page, which could only be released as a whole.
-const CHUNK_BYTES: usize = 1 << 20;
+/// A prepared chunk: a huge page.
+const CHUNK_BYTES: usize = 2 << 20;
+/// A chunk that was not prepared. By the time it is used up, the next one may be.
+const SHORT_CHUNK_BYTES: usize = 256 << 10;
 
 static HEAP: NamedMutex<Heap> = NamedMutex::new("page_heap", Heap::new());
+/// Called when [`prepare_pages`] has work.
+static WAKE: OnceLock<Box<dyn Fn() + Send + Sync>> = OnceLock::new();
 
 struct Heap {
     free: Vec<NonNull<u8>>,
     released: Vec<NonNull<u8>>,
     chunks: Vec<Mapping>,
+    /// Touched, and not used yet.
+    prepared: Option<Mapping>,
 }
 
 // SAFETY: the pages belong to the heap, and are reached through it alone.
@@ -35,23 +49,57 @@ unsafe impl Send for Heap {}
 
 impl Heap {
     const fn new() -> Heap {
-        Heap { free: Vec::new(), released: Vec::new(), chunks: Vec::new() }
+        Heap { free: Vec::new(), released: Vec::new(), chunks: Vec::new(), prepared: None }
     }
 
-    fn take(&mut self) -> Option<NonNull<u8>> {
-        if let Some(page) = self.free.pop().or_else(|| self.released.pop()) {
-            return Some(page);
-        }
+    fn pop(&mut self) -> Option<NonNull<u8>> {
+        self.free.pop().or_else(|| self.released.pop())
+    }
+
+    /// Begins a chunk.
+    fn grow(&mut self) -> Option<()> {
         if page_bytes() != PAGE_BYTES {
             return None;
         }
-        let chunk = Mapping::new(CHUNK_BYTES).ok()?;
+        let (chunk, pages) = match self.prepared.take() {
+            Some(chunk) => (chunk, &mut self.free),
+            None => (map_chunk(SHORT_CHUNK_BYTES)?, &mut self.released),
+        };
         // SAFETY: offsets within the mapping.
         let page_at = |offset| unsafe { chunk.start().add(offset) };
-        self.released.extend((0..CHUNK_BYTES).step_by(PAGE_BYTES).map(page_at));
+        pages.extend((0..chunk.bytes()).step_by(PAGE_BYTES).map(page_at));
         self.chunks.push(chunk);
-        self.released.pop()
+        Some(())
     }
+}
+
+fn map_chunk(bytes: usize) -> Option<Mapping> {
+    let mut chunk = Mapping::new(bytes).ok()?;
+    if bytes == CHUNK_BYTES {
+        chunk.touch();
+    }
+    // Rule 3; a huge page that has been provided stays one.
+    chunk.refuse_huge_pages();
+    Some(chunk)
+}
+
+/// Has `wake` called, without the heap's lock, when [`prepare_pages`] has work. Set once; a later
+/// call has no effect.
+pub fn on_pages_wanted(wake: impl Fn() + Send + Sync + 'static) {
+    WAKE.get_or_init(|| Box::new(wake));
+}
+
+/// Prepares a chunk for the next pages, if none is prepared, and if any pages were taken yet: takes
+/// 0.3 to 6 ms.
+pub fn prepare_pages() {
+    let heap = HEAP.lock();
+    if heap.chunks.is_empty() || heap.prepared.is_some() {
+        return;
+    }
+    drop(heap);
+    // Without memory for it, pages come from short chunks.
+    let chunk = map_chunk(CHUNK_BYTES);
+    HEAP.lock().prepared = chunk;
 }
 
 /// Memory of free pages, which is resident.
@@ -87,7 +135,17 @@ impl Page {
     /// A page with any contents. `None` where the system's pages have another length, or it has no
     /// memory.
     pub fn new() -> Option<Page> {
-        HEAP.lock().take().map(Page)
+        let mut heap = HEAP.lock();
+        if let Some(page) = heap.pop() {
+            return Some(Page(page));
+        }
+        heap.grow()?;
+        let page = heap.pop();
+        drop(heap);
+        if let Some(wake) = WAKE.get() {
+            wake();
+        }
+        page.map(Page)
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 /// A page full of this byte.
@@ -32,13 +33,43 @@ fn is_resident(page: *const u8) -> bool {
     residency & 1 == 1
 }
 
+/// A page, of a prepared chunk if a new one is begun.
+fn filled_and_prepared() -> Buffer {
+    prepare_pages();
+    filled(7)
+}
+
+#[test]
+fn a_prepared_chunk_is_provided_before_its_pages_are_used() {
+    static WAKE_COUNT: AtomicUsize = AtomicUsize::new(0);
+    on_pages_wanted(|| {
+        WAKE_COUNT.fetch_add(1, Ordering::Relaxed);
+    });
+    let mut taken = Vec::new();
+    let chunk_count = || HEAP.lock().chunks.len();
+    // Other tests may take the first pages of a chunk that is begun here.
+    let is_provided = (0..100).any(|_| {
+        let begun_count = chunk_count();
+        while chunk_count() == begun_count {
+            taken.push(Buffer::from(Page::new().expect("a page")));
+        }
+        prepare_pages();
+        let chunk = HEAP.lock().prepared.as_ref().map(|chunk| chunk.start().as_ptr());
+        let is_resident = |start: *mut u8| {
+            (0..CHUNK_BYTES).step_by(PAGE_BYTES).all(|at| is_resident(start.wrapping_add(at)))
+        };
+        chunk.is_some_and(is_resident)
+    });
+    assert!(is_provided);
+    assert!(WAKE_COUNT.load(Ordering::Relaxed) > 0);
+}
+
 #[test]
 fn free_pages_return_to_the_system_although_others_are_between_them() {
     const COUNT: usize = 8 << 10;
     let (mut kept, mut freed) = (Vec::new(), Vec::new());
-    for (number, buffer) in
-        (0..COUNT).map(|_| filled(7)).collect::<Vec<_>>().into_iter().enumerate()
-    {
+    let buffers: Vec<Buffer> = (0..COUNT).map(|_| filled_and_prepared()).collect();
+    for (number, buffer) in buffers.into_iter().enumerate() {
         if number % 2 == 0 { kept.push(buffer) } else { freed.push(buffer.as_ptr()) }
     }
     release_free_pages();
