@@ -120,10 +120,9 @@ impl Tree {
             std::iter::once(&view.active).chain(view.sealed.iter().map(|sealed| &sealed.memtable));
         // Where the key may be differs from request to request, so the processor cannot guess it.
         memtables.clone().for_each(|memtable| memtable.prefetch(hash));
-        for level in view.version.levels_in_use() {
-            let tables = view.version.tables_for_key(level, key);
-            tables.for_each(|file| file.table.prefetch(hash));
-        }
+        let deeper = view.version.deeper_tables_for_key(key);
+        let newest = view.version.newest_tables_for_key(key);
+        newest.chain(deeper.into_iter().flatten()).for_each(|file| file.table.prefetch(hash));
         for memtable in memtables {
             if let Some((_, kind, stored)) = memtable.get(key, hash, seq) {
                 let value =
@@ -136,7 +135,7 @@ impl Tree {
         // sequence numbers may overlap: a version counts only when no later table can hold a newer
         // one.
         let mut newest: Option<(SeqNum, Option<T::Value>)> = None;
-        for file in view.version.tables_for_key(0, key) {
+        for file in view.version.newest_tables_for_key(key) {
             if newest.as_ref().is_some_and(|(found_seq, _)| *found_seq > file.meta.seq_max) {
                 break;
             }
@@ -149,10 +148,7 @@ impl Tree {
         if let Some((_, value)) = newest {
             return Ok(value.map(|value| (value, Source::Table)));
         }
-        for level in view.version.levels_in_use().filter(|&level| level > 0) {
-            let Some(file) = view.version.tables_for_key(level, key).next() else {
-                continue;
-            };
+        for file in deeper.into_iter().flatten() {
             if let Some(entry) = file.table.get(key, hash, seq, read)? {
                 let value = self.give_live(&file.table, &entry, to)?;
                 return Ok(value.map(|value| (value, Source::Table)));

@@ -31,10 +31,11 @@ pub(crate) use manifest::{
 };
 pub(crate) use obsolete::{ObsoleteQueue, TableFile};
 
-use crate::format::{FileNum, InternalKeyRef, SeqNum, key_prefix};
+use crate::format::{FileNum, InternalKey, InternalKeyRef, SeqNum, key_prefix};
 use kvant_base::{Error, ErrorKind, Result, limits};
 use levels::Tree;
 use std::array;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,9 +47,10 @@ pub(crate) struct LevelTotals {
 
 struct Level<T> {
     tables: Vec<Arc<TableFile<T>>>,
-    /// [`key_prefix`] of each table's largest key: a binary search reads this array and follows
-    /// pointers only among equal prefixes. Empty for level 0, which is not searched.
+    /// [`key_prefix`] of each table's largest and smallest key: a search reads these arrays, and
+    /// follows pointers only where prefixes are equal. Empty for level 0, which is not searched.
     largest_prefixes: Vec<u64>,
+    smallest_prefixes: Vec<u64>,
     totals: LevelTotals,
 }
 
@@ -61,9 +63,12 @@ impl<T> Level<T> {
             totals.tombstone_count += table.meta.tombstone_count;
         }
         let searched = if level == 0 { &[] } else { &tables[..] };
-        let largest_prefixes =
-            searched.iter().map(|table| key_prefix(&table.meta.largest.user_key)).collect();
-        Level { tables, largest_prefixes, totals }
+        let prefixes = |key: fn(&FileMeta) -> &InternalKey| {
+            searched.iter().map(|table| key_prefix(&key(&table.meta).user_key)).collect()
+        };
+        let largest_prefixes = prefixes(|meta| &meta.largest);
+        let smallest_prefixes = prefixes(|meta| &meta.smallest);
+        Level { tables, largest_prefixes, smallest_prefixes, totals }
     }
 
     /// Index of the first table of a deeper level whose largest key is at or after `user_key`.
@@ -73,6 +78,20 @@ impl<T> Level<T> {
         let equals = self.largest_prefixes[from..].partition_point(|&largest| largest == prefix);
         let ties = &self.tables[from..from + equals];
         from + ties.partition_point(|table| table.meta.largest.user_key.as_slice() < user_key)
+    }
+
+    /// The table of a deeper level whose range covers `user_key`.
+    #[inline]
+    fn table_for_key(&self, user_key: &[u8]) -> Option<&Arc<TableFile<T>>> {
+        let index = self.search(user_key);
+        let smallest = *self.smallest_prefixes.get(index)?;
+        let table = &self.tables[index];
+        let covers = match smallest.cmp(&key_prefix(user_key)) {
+            Ordering::Less => true,
+            Ordering::Equal => table.meta.smallest.user_key.as_slice() <= user_key,
+            Ordering::Greater => false,
+        };
+        covers.then_some(table)
     }
 }
 
@@ -160,28 +179,22 @@ impl<T> Version<T> {
         self.levels[level].totals
     }
 
-    /// The levels that have tables.
+    /// The tables of level 0 whose range covers `user_key`, newest first.
     #[inline]
-    pub(crate) fn levels_in_use(&self) -> impl Iterator<Item = usize> {
-        (0..limits::LEVELS).filter(|&level| !self.tables(level).is_empty())
-    }
-
-    /// The tables of a level whose range covers `user_key`: newest first in level 0, at most one in
-    /// the others.
-    #[inline]
-    pub(crate) fn tables_for_key<'a>(
+    pub(crate) fn newest_tables_for_key<'a>(
         &'a self,
-        level: usize,
         user_key: &'a [u8],
     ) -> impl Iterator<Item = &'a Arc<TableFile<T>>> {
-        let tables = self.tables(level);
-        let candidates = if level == 0 || tables.is_empty() {
-            tables
-        } else {
-            let from = self.levels[level].search(user_key);
-            &tables[from..tables.len().min(from + 1)]
-        };
-        candidates.iter().filter(move |table| table.meta.covers(user_key))
+        self.tables(0).iter().filter(move |table| table.meta.covers(user_key))
+    }
+
+    /// The table of each deeper level whose range covers `user_key`.
+    #[inline]
+    pub(crate) fn deeper_tables_for_key(
+        &self,
+        user_key: &[u8],
+    ) -> [Option<&Arc<TableFile<T>>>; limits::LEVELS - 1] {
+        array::from_fn(|index| self.levels[index + 1].table_for_key(user_key))
     }
 
     /// Index of the first table of a deeper level that may contain entries at or after `target`.

@@ -47,9 +47,9 @@ fn tables_are_in_the_order_of_their_level() {
         version.totals(1),
         LevelTotals { file_bytes: 3000, entry_count: 30, tombstone_count: 0 }
     );
-    assert_eq!(nums(version.tables_for_key(0, b"b")), [4, 3, 2]);
-    assert_eq!(nums(version.tables_for_key(1, b"l")), [6]);
-    assert_eq!(nums(version.tables_for_key(1, b"ll")), [0; 0]);
+    assert_eq!(nums(version.newest_tables_for_key(b"b")), [4, 3, 2]);
+    assert_eq!(nums(version.deeper_tables_for_key(b"l")[0]), [6]);
+    assert_eq!(nums(version.deeper_tables_for_key(b"ll")[0]), [0; 0]);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn searches_agree_with_a_scan() {
         for _ in 0..50 {
             let key = random_key(&mut rng);
             let covering = all.iter().filter(|table| table.meta.covers(&key));
-            assert_eq!(nums(version.tables_for_key(3, &key)), nums(covering));
+            assert_eq!(nums(version.deeper_tables_for_key(&key)[2]), nums(covering));
             let target = InternalKeyRef::new(&key, SeqNum(rng.below(200)), ValueKind::Put);
             let index = all.iter().take_while(|table| table.meta.largest.as_ref() < target).count();
             assert_eq!(version.first_table_at(3, target), index);
