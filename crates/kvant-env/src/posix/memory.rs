@@ -97,21 +97,8 @@ impl Mapping {
 
     /// Has the system provide all of the memory, which keeps its contents.
     pub fn touch(&mut self) {
-        for offset in (0..self.bytes).step_by(page_bytes()) {
-            // SAFETY: within the mapping, which nothing else uses now. The compiler must not drop
-            // the read and the write.
-            unsafe {
-                let byte = self.start.as_ptr().add(offset);
-                byte.write_volatile(byte.read_volatile());
-            }
-        }
-    }
-
-    /// Has the system make no huge pages of it from now on; those that there are stay.
-    pub(super) fn refuse_huge_pages(&mut self) {
-        // SAFETY: the range is mapped, and the advice changes neither its contents nor its
-        // validity. A system without huge pages declines it, so the result does not matter.
-        unsafe { libc::madvise(self.start.as_ptr().cast(), self.bytes, libc::MADV_NOHUGEPAGE) };
+        // SAFETY: all of the mapping, which nothing else uses now.
+        unsafe { provide(self.start, self.bytes) };
     }
 
     /// Fills all of the memory with zeros.
@@ -131,6 +118,30 @@ impl Drop for Mapping {
         // SAFETY: mapped by `new` and no longer used.
         unsafe { unmap(self.start, self.bytes) };
     }
+}
+
+/// Has the system provide memory, which keeps its contents.
+///
+/// # Safety
+/// The range must be whole pages of a mapping that nothing else uses now.
+pub(super) unsafe fn provide(start: NonNull<u8>, bytes: usize) {
+    for offset in (0..bytes).step_by(page_bytes()) {
+        // SAFETY: within the range. The compiler must not drop the read and the write.
+        unsafe {
+            let byte = start.as_ptr().add(offset);
+            byte.write_volatile(byte.read_volatile());
+        }
+    }
+}
+
+/// Has the system make no huge pages of memory from now on; those that there are stay.
+///
+/// # Safety
+/// The range must be whole pages of a mapping.
+pub(super) unsafe fn refuse_huge_pages(start: NonNull<u8>, bytes: usize) {
+    // SAFETY: guaranteed by the caller; the advice changes neither contents nor validity. A system
+    // without huge pages declines it, so the result does not matter.
+    unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_NOHUGEPAGE) };
 }
 
 pub(super) fn page_bytes() -> usize {

@@ -12,13 +12,14 @@
 //! Invariants:
 //! 1. A page belongs to one [`Page`], or is in `free` or `released`. Those in `free` may be
 //!    resident; those in `released` were given to the system, or never used.
-//! 2. Chunks are never unmapped: what is not used of them is address space only.
+//! 2. Chunks are never unmapped: what is not used of them is address space only. Prepared ones are
+//!    parts of long mappings: Linux allows a process 65,530 of them.
 //! 3. The system makes no huge page of pages of which some were released: all of it would be
 //!    resident.
 //!
-//! Threads: any. The lock is held for a few instructions, or while a short chunk is mapped.
+//! Threads: any. The lock is held for a few instructions, or while memory is mapped.
 
-use super::memory::{Mapping, page_bytes};
+use super::memory::{Mapping, page_bytes, provide, refuse_huge_pages};
 use kvant_base::lock::NamedMutex;
 use std::mem::{self, ManuallyDrop};
 use std::ops::{Deref, DerefMut};
@@ -29,6 +30,8 @@ use std::sync::OnceLock;
 const PAGE_BYTES: usize = 4096;
 /// A prepared chunk: a huge page.
 const CHUNK_BYTES: usize = 2 << 20;
+/// The mapping that prepared chunks are parts of.
+const RANGE_BYTES: usize = 32 << 20;
 /// A chunk that was not prepared. By the time it is used up, the next one may be.
 const SHORT_CHUNK_BYTES: usize = 256 << 10;
 
@@ -39,9 +42,12 @@ static WAKE: OnceLock<Box<dyn Fn() + Send + Sync>> = OnceLock::new();
 struct Heap {
     free: Vec<NonNull<u8>>,
     released: Vec<NonNull<u8>>,
-    chunks: Vec<Mapping>,
-    /// Touched, and not used yet.
-    prepared: Option<Mapping>,
+    /// How many chunks have been begun.
+    chunk_count: usize,
+    /// A chunk that was touched, and is not used yet.
+    prepared: Option<NonNull<u8>>,
+    /// Chunks of the last long mapping that were not touched, the next one last.
+    fresh: Vec<NonNull<u8>>,
 }
 
 // SAFETY: the pages belong to the heap, and are reached through it alone.
@@ -49,7 +55,13 @@ unsafe impl Send for Heap {}
 
 impl Heap {
     const fn new() -> Heap {
-        Heap { free: Vec::new(), released: Vec::new(), chunks: Vec::new(), prepared: None }
+        Heap {
+            free: Vec::new(),
+            released: Vec::new(),
+            chunk_count: 0,
+            prepared: None,
+            fresh: Vec::new(),
+        }
     }
 
     fn pop(&mut self) -> Option<NonNull<u8>> {
@@ -61,26 +73,40 @@ impl Heap {
         if page_bytes() != PAGE_BYTES {
             return None;
         }
-        let (chunk, pages) = match self.prepared.take() {
-            Some(chunk) => (chunk, &mut self.free),
-            None => (map_chunk(SHORT_CHUNK_BYTES)?, &mut self.released),
+        let (start, bytes, pages) = match self.prepared.take() {
+            Some(start) => (start, CHUNK_BYTES, &mut self.free),
+            None => {
+                let start = map_and_keep(SHORT_CHUNK_BYTES)?;
+                // SAFETY: a new mapping.
+                unsafe { refuse_huge_pages(start, SHORT_CHUNK_BYTES) };
+                (start, SHORT_CHUNK_BYTES, &mut self.released)
+            }
         };
-        // SAFETY: offsets within the mapping.
-        let page_at = |offset| unsafe { chunk.start().add(offset) };
-        pages.extend((0..chunk.bytes()).step_by(PAGE_BYTES).map(page_at));
-        self.chunks.push(chunk);
+        pages.extend(parts(start, bytes, PAGE_BYTES));
+        self.chunk_count += 1;
         Some(())
+    }
+
+    /// A chunk that was not touched. `None` if the system has no more memory.
+    fn take_fresh(&mut self) -> Option<NonNull<u8>> {
+        if self.fresh.is_empty() {
+            self.fresh.extend(parts(map_and_keep(RANGE_BYTES)?, RANGE_BYTES, CHUNK_BYTES));
+            self.fresh.reverse();
+        }
+        self.fresh.pop()
     }
 }
 
-fn map_chunk(bytes: usize) -> Option<Mapping> {
-    let mut chunk = Mapping::new(bytes).ok()?;
-    if bytes == CHUNK_BYTES {
-        chunk.touch();
-    }
-    // Rule 3; a huge page that has been provided stays one.
-    chunk.refuse_huge_pages();
-    Some(chunk)
+/// Maps memory that is never unmapped.
+fn map_and_keep(bytes: usize) -> Option<NonNull<u8>> {
+    let mapping = ManuallyDrop::new(Mapping::new(bytes).ok()?);
+    Some(mapping.start())
+}
+
+/// The parts of a mapping, of `part_bytes` each.
+fn parts(start: NonNull<u8>, bytes: usize, part_bytes: usize) -> impl Iterator<Item = NonNull<u8>> {
+    // SAFETY: offsets within the mapping.
+    (0..bytes).step_by(part_bytes).map(move |offset| unsafe { start.add(offset) })
 }
 
 /// Has `wake` called, without the heap's lock, when [`prepare_pages`] has work. Set once; a later
@@ -90,16 +116,22 @@ pub fn on_pages_wanted(wake: impl Fn() + Send + Sync + 'static) {
 }
 
 /// Prepares a chunk for the next pages, if none is prepared, and if any pages were taken yet: takes
-/// 0.3 to 6 ms.
+/// 0.3 to 6 ms. Called by one thread.
 pub fn prepare_pages() {
-    let heap = HEAP.lock();
-    if heap.chunks.is_empty() || heap.prepared.is_some() {
+    let mut heap = HEAP.lock();
+    if heap.chunk_count == 0 || heap.prepared.is_some() {
         return;
     }
-    drop(heap);
     // Without memory for it, pages come from short chunks.
-    let chunk = map_chunk(CHUNK_BYTES);
-    HEAP.lock().prepared = chunk;
+    let Some(start) = heap.take_fresh() else { return };
+    drop(heap);
+    // SAFETY: a part of a mapping, which nothing else uses yet. Rule 3: a huge page that has been
+    // provided stays one.
+    unsafe {
+        provide(start, CHUNK_BYTES);
+        refuse_huge_pages(start, CHUNK_BYTES);
+    }
+    HEAP.lock().prepared = Some(start);
 }
 
 /// Memory of free pages, which is resident.

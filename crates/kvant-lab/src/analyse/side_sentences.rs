@@ -16,9 +16,20 @@ pub(super) fn verdict(sides: &Sides, trust: Text) -> Vec<Text> {
     sentences
 }
 
+/// Words as a sentence.
+fn sentence(words: &str) -> String {
+    let mut rest = words.chars();
+    let first = rest.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(rest).chain(['.']).collect()
+}
+
 fn differences(sides: &Sides) -> Vec<Text> {
     let count = sides.claimed().count();
     if count == 0 {
+        if let Some(withheld) = sides.figures.iter().find(|one| one.is_withheld()) {
+            let claim = withheld.claim();
+            return vec![text(sentence(&claim.en), sentence(&claim.ru))];
+        }
         return vec![text(
             format!("Nothing is claimed: no figure has {BLOCKS_MIN} whole blocks."),
             format!("Ничего не утверждается: ни у одной величины нет {BLOCKS_MIN} полных блоков."),

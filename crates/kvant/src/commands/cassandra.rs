@@ -47,7 +47,9 @@ pub(super) fn options(settings: &ClusterSettings, limits_adapt: bool) -> Result<
 
 /// The first line of a file.
 fn password(path: &Path) -> Result<String> {
-    let text = host::read_text(path).map_err(|error| Error::io("read", path, error))?;
+    let bytes = host::read_bytes(path).map_err(|error| Error::io("read", path, error))?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Error::invalid("the password is not UTF-8").with_file(path))?;
     match text.lines().next() {
         Some(line) if !line.is_empty() => Ok(line.to_string()),
         _ => Err(Error::invalid("the first line, which is the password, is empty").with_file(path)),

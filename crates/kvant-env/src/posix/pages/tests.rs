@@ -1,4 +1,5 @@
 use super::*;
+use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -33,6 +34,24 @@ fn is_resident(page: *const u8) -> bool {
     residency & 1 == 1
 }
 
+/// Regression: each prepared chunk was a mapping, with a gap before the next, and Linux allows
+/// 65,530 of them.
+#[test]
+fn chunks_lie_side_by_side_in_few_mappings() {
+    const COUNT: usize = 4 * RANGE_BYTES / CHUNK_BYTES;
+    let mut taken: Vec<Buffer> = Vec::new();
+    let mapping_count = || fs::read_to_string("/proc/self/maps").expect("readable").lines().count();
+    let before = mapping_count();
+    let begun = HEAP.lock().chunk_count;
+    while HEAP.lock().chunk_count < begun + COUNT {
+        prepare_pages();
+        taken.push(Buffer::from(Page::new().expect("a page")));
+    }
+    // Other tests map memory meanwhile.
+    let added = mapping_count().saturating_sub(before);
+    assert!(added < COUNT / 2, "{added} mappings more for {COUNT} chunks");
+}
+
 /// A page, of a prepared chunk if a new one is begun.
 fn filled_and_prepared() -> Buffer {
     prepare_pages();
@@ -46,7 +65,7 @@ fn a_prepared_chunk_is_provided_before_its_pages_are_used() {
         WAKE_COUNT.fetch_add(1, Ordering::Relaxed);
     });
     let mut taken = Vec::new();
-    let chunk_count = || HEAP.lock().chunks.len();
+    let chunk_count = || HEAP.lock().chunk_count;
     // Other tests may take the first pages of a chunk that is begun here.
     let is_provided = (0..100).any(|_| {
         let begun_count = chunk_count();
@@ -54,11 +73,10 @@ fn a_prepared_chunk_is_provided_before_its_pages_are_used() {
             taken.push(Buffer::from(Page::new().expect("a page")));
         }
         prepare_pages();
-        let chunk = HEAP.lock().prepared.as_ref().map(|chunk| chunk.start().as_ptr());
-        let is_resident = |start: *mut u8| {
-            (0..CHUNK_BYTES).step_by(PAGE_BYTES).all(|at| is_resident(start.wrapping_add(at)))
-        };
-        chunk.is_some_and(is_resident)
+        let prepared = HEAP.lock().prepared;
+        prepared.is_some_and(|start| {
+            parts(start, CHUNK_BYTES, PAGE_BYTES).all(|page| is_resident(page.as_ptr()))
+        })
     });
     assert!(is_provided);
     assert!(WAKE_COUNT.load(Ordering::Relaxed) > 0);

@@ -18,6 +18,16 @@ fn compared_of(
     a: impl Fn() -> Files,
     b: impl Fn(u32) -> (AttemptVerdict, Files),
 ) -> Sides {
+    report_of(kind, repeats, assertions, a, b).sides.unwrap()
+}
+
+fn report_of(
+    kind: PhaseKind,
+    repeats: u32,
+    assertions: &[&str],
+    a: impl Fn() -> Files,
+    b: impl Fn(u32) -> (AttemptVerdict, Files),
+) -> Report {
     let mut fixture = Fixture::new(vec![case(0, "A", kind), case(1, "B", kind)]);
     fixture.run.repeats = repeats;
     fixture.run.comparison = Some(ComparisonFacts {
@@ -30,7 +40,7 @@ fn compared_of(
         let (verdict, files) = b(repeat);
         fixture.attempt(1, repeat, verdict, files);
     }
-    fixture.report().sides.unwrap()
+    fixture.report()
 }
 
 fn figure(sides: &Sides, figure: Figure) -> &Compared {
@@ -105,6 +115,22 @@ fn no_low_latency_is_claimed_of_the_side_that_succeeds_less_often() {
     let sides = compared_of(PhaseKind::Hold, 16, &assertions, a, b);
     assert_eq!(decisions(&sides), [holds, holds, undecided]);
     assert_eq!(figure(&sides, Figure::P50).is_b_better(), Some(true));
+}
+
+/// Regression: it said that no figure had enough blocks.
+#[test]
+fn the_verdict_says_that_nothing_is_claimed_of_a_side_that_refuses_all() {
+    let all_refused = |_| {
+        let mut files = half_refused(MS / 2);
+        let total = &mut files.load.phases[0].outcome.total;
+        total.errors.status = total.completed;
+        (AttemptVerdict::Valid, files)
+    };
+    let a = || files(MS, 8 * MS, 100 * MS);
+    let report = report_of(PhaseKind::Hold, 16, &[], a, all_refused);
+    assert_eq!(report.sides.unwrap().claimed().count(), 0);
+    let expected = "Nothing is claimed: 0.0 % of the requests to A failed, 100.0 % of those to B.";
+    assert_eq!(report.verdict[0].en, expected);
 }
 
 #[test]

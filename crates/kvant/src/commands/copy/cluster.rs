@@ -4,10 +4,8 @@
 //! seconds longer ([`super::verify`] allows for them).
 
 use super::records::{FIRST_KEY_OF_A_BYTE, Record, Records, Source, Target};
-use crate::commands::cassandra;
-use crate::settings::ClusterSettings;
 use kvant_base::{Error, Result};
-use kvant_cassandra::{Cluster, Loader, Range};
+use kvant_cassandra::{Cluster, Loader, Options, Range};
 use kvant_env::{Clock, Env};
 use std::sync::Arc;
 
@@ -22,12 +20,11 @@ impl Keyspace {
     /// Connects; with `creates`, a keyspace that is not there is created.
     pub(super) fn open(
         env: &Env,
-        settings: &ClusterSettings,
+        mut options: Options,
         nodes: &[String],
         keyspace: &str,
         creates: bool,
     ) -> Result<Keyspace> {
-        let mut options = cassandra::options(settings, false)?;
         options.nodes = nodes.to_vec();
         options.keyspace = keyspace.to_string();
         options.must_exist = !creates;

@@ -38,6 +38,8 @@ use place::Place;
 use progress::Progress;
 use records::{FIRST_KEY, Source, Target, key_after};
 use server::Server;
+#[cfg(feature = "cassandra")]
+use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
@@ -64,6 +66,8 @@ pub(crate) fn run(args: &ArgMatches, settings: &Settings) -> Result<String> {
             "leveldb" => Engine::LevelDb,
             _ => Engine::Lsm,
         }),
+        #[cfg(feature = "cassandra")]
+        cluster_options: OnceCell::new(),
     };
     let source = copier.open(&from)?;
     let done = if args.get_flag("verify-only") {
@@ -88,6 +92,8 @@ struct Copier<'a> {
     verifies: bool,
     /// Of a target directory, if one was named.
     engine: Option<Engine>,
+    #[cfg(feature = "cassandra")]
+    cluster_options: OnceCell<kvant_cassandra::Options>,
 }
 
 impl Copier<'_> {
@@ -106,8 +112,16 @@ impl Copier<'_> {
 
     #[cfg(feature = "cassandra")]
     fn keyspace(&self, nodes: &[String], name: &str, creates: bool) -> Result<cluster::Keyspace> {
-        let settings = &self.directories.settings.cluster;
-        cluster::Keyspace::open(self.env, settings, nodes, name, creates)
+        // Once for both sides: a password that comes from a pipe can be read once.
+        let options = match self.cluster_options.get() {
+            Some(options) => options,
+            None => {
+                let settings = &self.directories.settings.cluster;
+                let options = super::cassandra::options(settings, false)?;
+                self.cluster_options.get_or_init(|| options)
+            }
+        };
+        cluster::Keyspace::open(self.env, options.clone(), nodes, name, creates)
     }
 
     fn copy_to_directory(&self, from: &Place, source: &dyn Source, to: &Path) -> Result<String> {
