@@ -46,7 +46,7 @@ struct Heap {
     chunk_count: usize,
     /// A chunk that was touched, and is not used yet.
     prepared: Option<NonNull<u8>>,
-    /// Chunks of the last long mapping that were not touched, the next one last.
+    /// Chunks of the last long mapping that were not touched.
     fresh: Vec<NonNull<u8>>,
 }
 
@@ -91,7 +91,6 @@ impl Heap {
     fn take_fresh(&mut self) -> Option<NonNull<u8>> {
         if self.fresh.is_empty() {
             self.fresh.extend(parts(map_and_keep(RANGE_BYTES)?, RANGE_BYTES, CHUNK_BYTES));
-            self.fresh.reverse();
         }
         self.fresh.pop()
     }

@@ -7,20 +7,10 @@ use crate::record::ComparisonFacts;
 
 /// A run of 8 blocks; `b` has the files of B by repeat.
 fn compared(assertions: &[&str], b: impl Fn(u32) -> (AttemptVerdict, Files)) -> Sides {
-    compared_of(PhaseKind::Hold, 16, assertions, || files(MS, 8 * MS, 100 * MS), b)
+    report_of(PhaseKind::Hold, 16, assertions, || files(MS, 8 * MS, 100 * MS), b).sides.unwrap()
 }
 
-/// A run of a kind of phases; `a` has the files of A.
-fn compared_of(
-    kind: PhaseKind,
-    repeats: u32,
-    assertions: &[&str],
-    a: impl Fn() -> Files,
-    b: impl Fn(u32) -> (AttemptVerdict, Files),
-) -> Sides {
-    report_of(kind, repeats, assertions, a, b).sides.unwrap()
-}
-
+/// The report of a run of a kind of phases; `a` has the files of A.
 fn report_of(
     kind: PhaseKind,
     repeats: u32,
@@ -109,10 +99,10 @@ fn no_low_latency_is_claimed_of_the_side_that_succeeds_less_often() {
 
     // Both refuse alike, or the slower one refuses: as ever.
     let a = || half_refused(MS);
-    let sides = compared_of(PhaseKind::Hold, 16, &assertions, a, b);
+    let sides = report_of(PhaseKind::Hold, 16, &assertions, a, b).sides.unwrap();
     assert_eq!(decisions(&sides), [holds; 3]);
     let b = |_| (AttemptVerdict::Valid, files(MS / 2, 8 * MS, 100 * MS));
-    let sides = compared_of(PhaseKind::Hold, 16, &assertions, a, b);
+    let sides = report_of(PhaseKind::Hold, 16, &assertions, a, b).sides.unwrap();
     assert_eq!(decisions(&sides), [holds, holds, undecided]);
     assert_eq!(figure(&sides, Figure::P50).is_b_better(), Some(true));
 }
@@ -173,10 +163,12 @@ fn of_searches_nothing_is_claimed_if_one_found_no_rate() {
     // One block more than an interval needs.
     let sides_of = |failed: Option<u32>| {
         let a = || search(Some(5_000.0), 5_150.0);
-        compared_of(PhaseKind::FindMax, 18, &["rate >= 1.1x"], a, |repeat| {
+        report_of(PhaseKind::FindMax, 18, &["rate >= 1.1x"], a, |repeat| {
             let rate = (failed != Some(repeat)).then_some(6_000.0);
             (AttemptVerdict::Valid, search(rate, 6_200.0))
         })
+        .sides
+        .unwrap()
     };
     let all = sides_of(None);
     assert_eq!((figure(&all, Figure::Rate).block_count, all.decision()), (9, Decision::Holds));
