@@ -150,8 +150,12 @@ impl<'a> Measurement<'a> {
         let quarter_bytes = workload.data_bytes(settings.records) / 4;
         let memory_bytes = match (is_short, &memory_group) {
             (true, None) => quarter_bytes.max(MEMORY_BYTES_MIN),
-            // Kvant's default in a group: a quarter of it. The page cache has the rest.
-            (true, Some(_)) => (quarter_bytes / 4).max(MEMORY_BYTES_MIN),
+            // Of the group, a quarter, Kvant's default: the page cache has the rest. Three quarters
+            // where nothing else caches what is read.
+            (true, Some(_)) => {
+                let quarters = if engine.has_direct_reads() { 3 } else { 1 };
+                (quarter_bytes / 4 * quarters).max(MEMORY_BYTES_MIN)
+            }
             (false, _) => settings.memory_bytes(),
         };
         Job {

@@ -100,6 +100,11 @@ impl Kind {
         Kind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
+    /// Whether it reads past the page cache if [`Setup::reads_from_disk`].
+    pub(crate) fn has_direct_reads(self) -> bool {
+        matches!(self, Kind::Kvant | Kind::KvantWrites | Kind::RocksDb)
+    }
+
     pub(crate) fn open(self, dir: &Path, setup: &Setup) -> Result<Box<dyn Engine>, Failure> {
         match self {
             Kind::Kvant => kvant::open(dir, setup, CompactionGoal::Space),

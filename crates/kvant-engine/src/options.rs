@@ -74,6 +74,11 @@ pub struct Options {
     pub block_bytes: usize,
     /// Compression of the tables of each level.
     pub compression: [Compression; limits::LEVELS],
+    /// Whether tables are read past the page cache of the system, but for reads of more than 64
+    /// KiB, as compactions do. For data several times the memory
+    /// of the machine or control group, most of which should then be `memory_bytes`: nothing else
+    /// caches what is read. Default: false.
+    pub direct_reads: bool,
     /// What compaction saves. [`Options::for_goal`] sets what follows from it.
     pub goal: CompactionGoal,
     /// Level-0 tables at which a compaction is due.
@@ -115,6 +120,7 @@ impl Options {
             table_bytes: (memory_bytes / 4).clamp(8 << 20, 64 << 20),
             block_bytes: 4096,
             compression: [Compression::Lz4; limits::LEVELS],
+            direct_reads: false,
             goal,
             l0_compact_count: 4,
             l0_slow_count: 8,

@@ -113,6 +113,12 @@ pub trait Fs: Send + Sync {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>>;
     /// Opens an existing file for reading.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>>;
+    /// As [`Fs::open`], for reads past the page cache, where the backend has one: short ones, for
+    /// which it would keep more than was asked for. None is done without waiting. An error of the
+    /// kind `InvalidInput` or `Unsupported` says that the file system has no such reads.
+    fn open_direct(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.open(path)
+    }
     /// Opens an existing file for reading and writing.
     fn open_writable(&self, path: &Path) -> io::Result<Arc<dyn File>>;
     /// Renames a file, replacing an existing file `to`, or a directory, replacing an existing empty

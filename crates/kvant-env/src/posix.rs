@@ -14,6 +14,7 @@
 //! Threads: any. Files are read and written at explicit offsets and have no cursor.
 
 use crate::fs::{DirEntry, File, FileLock, Fs, MappedFile};
+use direct::DirectFile;
 use kvant_base::wait::{self, WaitKind};
 use mode::{DIR_MODE, FILE_MODE};
 use rustix::fs::{Advice, FallocateFlags, fadvise};
@@ -29,6 +30,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+mod direct;
 mod lock;
 mod mapped_file;
 mod memory;
@@ -108,12 +110,15 @@ impl PosixFs {
     }
 
     fn handle(&self, file: fs::File) -> Arc<dyn File> {
-        Arc::new(PosixFile { file, always_blocks: Arc::clone(&self.always_blocks) })
+        let always_blocks = Arc::clone(&self.always_blocks);
+        Arc::new(PosixFile { file, direct: None, always_blocks })
     }
 }
 
 struct PosixFile {
     file: fs::File,
+    /// For reads past the page cache.
+    direct: Option<DirectFile>,
     /// The system does not support nonblocking reads.
     always_blocks: Arc<AtomicBool>,
 }
@@ -121,11 +126,16 @@ struct PosixFile {
 impl File for PosixFile {
     fn read_exact_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<()> {
         let _waiting = wait::begin(WaitKind::Io, "pread");
-        self.file.read_exact_at(buffer, offset_bytes)
+        match &self.direct {
+            Some(direct) if buffer.len() <= direct::READ_BYTES_MAX => {
+                direct.read_exact_at(buffer, offset_bytes)
+            }
+            _ => self.file.read_exact_at(buffer, offset_bytes),
+        }
     }
 
     fn try_read_exact_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<bool> {
-        if self.always_blocks.load(Ordering::Relaxed) {
+        if self.direct.is_some() || self.always_blocks.load(Ordering::Relaxed) {
             return Ok(false);
         }
         match read_nonblocking(&self.file, buffer, offset_bytes) {
@@ -243,6 +253,12 @@ impl Fs for PosixFs {
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         Ok(self.handle(fs::File::open(path)?))
+    }
+
+    fn open_direct(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let (file, direct) = (fs::File::open(path)?, Some(DirectFile::open(path)?));
+        let always_blocks = Arc::clone(&self.always_blocks);
+        Ok(Arc::new(PosixFile { file, direct, always_blocks }))
     }
 
     fn open_writable(&self, path: &Path) -> io::Result<Arc<dyn File>> {

@@ -1,7 +1,7 @@
 //! The engine in this process.
 
 use super::Failure;
-use kvant_engine::{CompactionGoal, Db, Options, Resources, Stats, SyncLevel};
+use kvant_engine::{Db, Options, Resources, Stats, SyncLevel};
 use kvant_env::{Env, freed_memory, posix};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,9 +13,8 @@ const QUIET_POLLS: u32 = 10;
 
 /// Opens a database that acknowledges writes once the operating system has them. The allocator is
 /// set up as by `kvant serve`.
-pub(crate) fn open(dir: &Path, memory_bytes: u64, goal: CompactionGoal) -> Result<Db, Failure> {
+pub(crate) fn open(dir: &Path, mut options: Options) -> Result<Db, Failure> {
     posix::keep_little_freed_memory();
-    let mut options = Options::for_goal(memory_bytes, goal);
     options.sync = SyncLevel::Os;
     let (env, resources) = (Env::posix(), Resources::new(&options));
     let (memory, events) = (&resources.memory, &resources.events);

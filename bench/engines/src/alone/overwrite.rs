@@ -6,7 +6,7 @@ use super::figures::{mib, plain, share, targeted};
 use super::records::{self, KEY_BYTES, Records};
 use super::scratch::Scratch;
 use super::{Failure, Settings};
-use kvant_engine::{CompactionGoal, WriteBatch};
+use kvant_engine::{Options, WriteBatch};
 use kvant_env::rng::Rng;
 
 const KEYS: u64 = 500_000;
@@ -19,7 +19,7 @@ pub(crate) fn run(settings: &Settings) -> Result<(), Failure> {
     let scratch = Scratch::new(&settings.data_dir)?;
     let key_count = settings.scaled(KEYS);
     let records = Records::new(settings.seed, VALUE_BYTES, VALUE_BYTES);
-    let db = open(&scratch.path().join("data"), MEMORY_BYTES, CompactionGoal::default())?;
+    let db = open(&scratch.path().join("data"), Options::for_memory(MEMORY_BYTES))?;
 
     let mut versions = vec![0u8; key_count as usize];
     let mut batch = WriteBatch::new();

@@ -6,7 +6,7 @@ use super::figures::{plain, share, targeted};
 use super::records::{self, Records};
 use super::scratch::Scratch;
 use super::{Failure, Settings};
-use kvant_engine::{CompactionGoal, Db, WriteBatch};
+use kvant_engine::{Db, Options, WriteBatch};
 use kvant_env::rng::Rng;
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ pub(crate) fn run(settings: &Settings) -> Result<(), Failure> {
     let scratch = Scratch::new(&settings.data_dir)?;
     let key_count = settings.scaled(KEYS);
     let records = Records::new(settings.seed, VALUE_BYTES, VALUE_BYTES);
-    let db = open(&scratch.path().join("data"), MEMORY_BYTES, CompactionGoal::default())?;
+    let db = open(&scratch.path().join("data"), Options::for_memory(MEMORY_BYTES))?;
 
     let start = Instant::now();
     fill(&db, &records, key_count)?;

@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::alone::engine;
 use crate::data::Key;
 use crate::engine::{Engine, Setup};
-use kvant_engine::{CompactionGoal, Db, WriteBatch};
+use kvant_engine::{CompactionGoal, Db, Options, WriteBatch};
 use std::path::Path;
 
 struct Kvant(Db);
@@ -14,7 +14,9 @@ pub(crate) fn open(
     setup: &Setup,
     goal: CompactionGoal,
 ) -> Result<Box<dyn Engine>, Failure> {
-    Ok(Box::new(Kvant(engine::open(dir, setup.memory_bytes, goal)?)))
+    let mut options = Options::for_goal(setup.memory_bytes, goal);
+    options.direct_reads = setup.reads_from_disk;
+    Ok(Box::new(Kvant(engine::open(dir, options)?)))
 }
 
 impl Engine for Kvant {

@@ -82,6 +82,10 @@ fn options(library: &'static Library, setup: &Setup) -> Result<Handle, Failure> 
         );
         symbol::<SetInt>(library, "rocksdb_options_set_max_background_jobs")?(options, jobs);
         symbol::<SetInt>(library, "rocksdb_options_set_compression")?(options, LZ4);
+        symbol::<SetFlag>(library, "rocksdb_options_set_use_direct_reads")?(
+            options,
+            setup.reads_from_disk.into(),
+        );
         symbol::<SetObject>(library, "rocksdb_options_set_block_based_table_factory")?(
             options, table,
         );

@@ -69,6 +69,20 @@ pub(super) fn create_dir(env: &Env, dir: &Path) -> Result<()> {
     }
 }
 
+/// Refuses to read past the page cache where the file system, that of `file`, cannot.
+pub(super) fn check_direct_reads(env: &Env, file: &Path) -> Result<()> {
+    match env.fs.open_direct(file) {
+        Ok(_) => Ok(()),
+        Err(error) => match error.kind() {
+            io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported => {
+                let what = "the file system has no direct reads (O_DIRECT)";
+                Err(Error::new(ErrorKind::Unsupported, what).with_file(file))
+            }
+            _ => Err(Error::io("open", file, error)),
+        },
+    }
+}
+
 pub(crate) fn lock(env: &Env, dir: &Path) -> Result<Box<dyn FileLock>> {
     let path = file_path(dir, FileKind::Lock, FileNum(0));
     env.fs.lock(&path).map_err(|source| match source.kind() {

@@ -25,7 +25,7 @@ pub(crate) fn open_table(
     context: &Arc<TableContext>,
 ) -> Result<Arc<Table>> {
     let path = file_path(dir, FileKind::Table, meta.num);
-    let file = env.fs.open(&path).map_err(|source| match source.kind() {
+    let file = context.open_file(&*env.fs, &path).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => {
             Error::corruption(&path, 0, "a table that the manifest names is missing")
         }

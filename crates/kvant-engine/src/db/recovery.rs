@@ -24,7 +24,7 @@
 
 use super::checkpoint;
 use super::core::Core;
-use super::directory::{Created, create_dir, lock};
+use super::directory::{Created, check_direct_reads, create_dir, lock};
 use super::inventory::open_table;
 use super::replay::Replay;
 use crate::commit::admission::Admission;
@@ -92,7 +92,11 @@ fn open_locked(context: Context, resources: &Resources) -> Result<Core> {
     let files = list_files(&*env.fs, dir)?;
     context.set_next_file_num(next_file_num(&files, &manifest));
 
-    let tables = TableContext::new(&env.clock, memory, options.memory_bytes / 4);
+    if options.direct_reads {
+        check_direct_reads(env, &file_path(dir, FileKind::Manifest, manifest.num))?;
+    }
+    let (share_bytes, is_direct) = (options.memory_bytes / 4, options.direct_reads);
+    let tables = TableContext::new(&env.clock, memory, share_bytes, is_direct);
     let obsolete = ObsoleteQueue::new();
     tag.stage(Stage::Table);
     let version = Version::open(&manifest.state, |meta| {

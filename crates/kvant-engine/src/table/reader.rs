@@ -25,7 +25,8 @@ use super::stored::{self, BlockSpan, Malformed, Parsed};
 use crate::cache::{Admission, BlockKey, Shortcut, ShortcutOf};
 use crate::format::{FileNum, InternalKeyRef, SeqNum};
 use kvant_base::{Consumer, Error, MemoryBudget, Reservation, Result};
-use kvant_env::{Clock, File};
+use kvant_env::{Clock, File, Fs};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -38,6 +39,8 @@ pub(crate) struct TableContext {
     /// Most bytes of pinned index and filter blocks, over all tables.
     pub(crate) metadata_share_bytes: u64,
     pub(crate) stats: Arc<TableStats>,
+    /// Tables are read past the page cache of the system.
+    pub(crate) direct_reads: bool,
     /// Times reads.
     clock: Arc<dyn Clock>,
 }
@@ -336,6 +339,7 @@ impl TableContext {
         clock: &Arc<dyn Clock>,
         memory: &Arc<MemoryBudget>,
         metadata_share_bytes: u64,
+        direct_reads: bool,
     ) -> Arc<TableContext> {
         let spares = Arc::<Spares>::default();
         let cache = BlockCache::new(Arc::clone(memory), {
@@ -352,8 +356,14 @@ impl TableContext {
             memory: Arc::clone(memory),
             metadata_share_bytes,
             stats: Arc::default(),
+            direct_reads,
             clock: Arc::clone(clock),
         })
+    }
+
+    /// Opens the file of a table.
+    pub(crate) fn open_file(&self, fs: &dyn Fs, path: &Path) -> io::Result<Arc<dyn File>> {
+        if self.direct_reads { fs.open_direct(path) } else { fs.open(path) }
     }
 
     /// Reserves memory for an index or filter block, if the share allows.

@@ -43,7 +43,7 @@ fn plain() -> TableOptions {
 
 fn context(memory_bytes: u64, metadata_share_bytes: u64) -> Arc<TableContext> {
     let clock: Arc<dyn Clock> = Arc::new(TickingClock::default());
-    TableContext::new(&clock, &MemoryBudget::new(memory_bytes), metadata_share_bytes)
+    TableContext::new(&clock, &MemoryBudget::new(memory_bytes), metadata_share_bytes, false)
 }
 
 fn roomy() -> Arc<TableContext> {

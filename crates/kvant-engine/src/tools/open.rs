@@ -30,7 +30,8 @@ pub(super) fn lock_existing(env: &Env, dir: &Path) -> Result<Box<dyn FileLock>> 
 /// `metadata_share_bytes`: most bytes of pinned indexes and filters; with 0 they are not read at
 /// open.
 pub(super) fn table_context(env: &Env, metadata_share_bytes: u64) -> Arc<TableContext> {
-    TableContext::new(&env.clock, &MemoryBudget::new(TOOL_MEMORY_BYTES), metadata_share_bytes)
+    let memory = MemoryBudget::new(TOOL_MEMORY_BYTES);
+    TableContext::new(&env.clock, &memory, metadata_share_bytes, false)
 }
 
 /// Opens the table in file `num` without comparing it with the manifest.

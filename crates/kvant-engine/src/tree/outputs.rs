@@ -132,6 +132,13 @@ impl Tree {
         })?;
         tag.stage(Stage::Build);
         let meta = FileMeta::of_table(num, &properties, file_bytes);
+        let file = match self.tables.direct_reads {
+            false => file,
+            true => {
+                let fs = &*self.context.env.fs;
+                self.tables.open_file(fs, &path).map_err(|e| Error::io("open", &path, e))?
+            }
+        };
         let table = Table::open(file, &path, num, file_bytes, Arc::clone(&self.tables))?;
         Ok(TableFile::new(meta, table, Arc::clone(&self.obsolete)))
     }

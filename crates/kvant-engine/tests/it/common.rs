@@ -91,6 +91,7 @@ pub(crate) fn random_options(rng: &mut Rng) -> Options {
     options.goal = [CompactionGoal::Space, CompactionGoal::Writes][rng.below(2) as usize];
     options.space_amplification_share = [0.1, 0.2, 0.5, 5.0][rng.below(4) as usize];
     options.compression = std::array::from_fn(|_| compressions[rng.below(3) as usize]);
+    options.direct_reads = rng.below(2) == 0;
     assert_eq!(options.problems(), Vec::<String>::new());
     options
 }

@@ -1,6 +1,6 @@
 //! Traces of reads, and point reads that do not block.
 
-use crate::common::{World, small_options};
+use crate::common::{World, all_records, small_options};
 use bytes::Bytes;
 use kvant_base::ErrorKind;
 use kvant_engine::{Db, Lookup, Options, ReadTrace, Resources, SyncLevel, WriteBatch};
@@ -307,4 +307,56 @@ fn a_file_in_the_page_cache_is_read_without_blocking() {
     // Memory pressure may have evicted pages from the page cache.
     assert!(known_count > KEYS / 2, "{known_count} of {KEYS}: {trace:?}");
     assert!(trace.block_read_count > 1, "{trace:?}");
+}
+
+#[test]
+fn direct_reads_find_all_records_and_wait_for_the_disk() {
+    const KEYS: u64 = 1_000;
+    let dir = TempDir(std::env::temp_dir().join(format!("kvant-direct-{}", std::process::id())));
+    let options = Options { direct_reads: true, ..small_options(SyncLevel::Os) };
+    let open = || Db::open(Env::posix(), &dir.0, options.clone(), Resources::new(&options));
+    let mut db = match open() {
+        Err(error) if error.kind() == ErrorKind::Unsupported => {
+            assert!(!dir.0.exists(), "a refused start leaves nothing");
+            std::fs::create_dir(&dir.0).expect("created");
+            return eprintln!("{} has no direct reads", dir.0.display());
+        }
+        opened => opened.expect("opens"),
+    };
+    let value = |number: u64, version: u64| Bytes::from(format!("{version} of {number}"));
+    for version in 0..3 {
+        for number in (0..KEYS).step_by(version as usize + 1) {
+            db.put(&key(number), &value(number, version), None).expect("written");
+        }
+        match version {
+            0 => db.flush().expect("flushed"),
+            1 => db.compact().expect("compacted"),
+            _ => {
+                db.flush().expect("flushed");
+                db.close().expect("closed");
+                db = open().expect("opens again");
+            }
+        }
+        // Blocks that were never read are not in memory, though the files were just written.
+        assert!(needs_disk(&tried(&db, &key(0))), "version {version}");
+        for number in 0..KEYS {
+            let newest = (0..=version).rev().find(|version| number % (version + 1) == 0);
+            let expected = newest.map(|version| value(number, version));
+            assert_eq!(db.get(&key(number)).expect("read"), expected);
+        }
+        assert_eq!(all_records(&db).expect("read").len() as u64, KEYS);
+        assert!(!needs_disk(&tried(&db, &key(0))), "the block is in the cache");
+    }
+}
+
+#[test]
+fn a_start_is_refused_where_files_have_no_direct_reads() {
+    let disk = FaultyFs::new(1);
+    let world = World::new(1, Arc::new(disk.clone()));
+    let options = Options { direct_reads: true, ..small_options(SyncLevel::Os) };
+    disk.fail_next(FaultOp::Open, "MANIFEST-000001", io::ErrorKind::InvalidInput, 1);
+    let error = world.try_open(&options).err().expect("refused");
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    assert!(error.to_string().contains("no direct reads (O_DIRECT)"), "{error}");
+    world.open(&options).put(b"key", b"value", None).expect("written");
 }

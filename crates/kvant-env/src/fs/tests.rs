@@ -9,6 +9,7 @@ type Case = (&'static str, fn(&dyn Fs, &Path));
 const CASES: &[Case] = &[
     ("a file returns the written bytes", reads_back),
     ("a read past the end fails", read_past_end),
+    ("a direct read is correct, or files are not opened for it", direct_read),
     ("a nonblocking read is correct or refused", nonblocking_read),
     ("a write past the end leaves zeros in the gap", write_past_end),
     ("a write-back changes nothing that is read", write_back),
@@ -81,6 +82,24 @@ fn read_past_end(fs: &dyn Fs, dir: &Path) {
     assert_fails(file.read_exact_at(&mut [0; 2], 4), ErrorKind::UnexpectedEof);
     assert_fails(file.read_exact_at(&mut [0; 1], 500), ErrorKind::UnexpectedEof);
     file.read_exact_at(&mut [], 5).unwrap();
+}
+
+fn direct_read(fs: &dyn Fs, dir: &Path) {
+    put(fs, &dir.join("a"), b"Jello world");
+    match fs.open_direct(&dir.join("a")) {
+        Ok(file) => {
+            let mut middle = [0; 4];
+            file.read_exact_at(&mut middle, 4).unwrap();
+            assert_eq!(&middle, b"o wo");
+            assert_fails(file.read_exact_at(&mut [0; 2], 10), ErrorKind::UnexpectedEof);
+            assert_fails(file.read_exact_at(&mut [0; 1], 11), ErrorKind::UnexpectedEof);
+            assert_eq!(file.len_bytes().unwrap(), 11);
+        }
+        Err(error) => {
+            assert!(matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported));
+        }
+    }
+    assert_fails(fs.open_direct(&dir.join("missing")), ErrorKind::NotFound);
 }
 
 fn nonblocking_read(fs: &dyn Fs, dir: &Path) {

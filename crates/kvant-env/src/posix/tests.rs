@@ -85,6 +85,46 @@ fn forgetting_a_file_frees_its_cached_pages_in_steps_and_keeps_its_contents() {
 }
 
 #[test]
+fn direct_reads_return_what_the_file_has_and_short_ones_cache_nothing() {
+    let dir = TempDir::new();
+    let path = dir.0.join("a");
+    let seed = 1;
+    let mut rng = crate::rng::Rng::new(seed);
+    // The last sector is not whole.
+    let contents: Vec<u8> = (0..1_000_001).map(|_| rng.below(256) as u8).collect();
+    fs::write(&path, &contents).unwrap();
+    fs::File::open(&path).unwrap().sync_all().unwrap();
+    let posix = PosixFs::new();
+    let file = match posix.open_direct(&path) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+            return eprintln!("{} has no direct reads", path.display());
+        }
+        opened => opened.unwrap(),
+    };
+    posix.forget_cached(&path, &|| ()).unwrap();
+    for number in 0..300 {
+        let offset = rng.below(contents.len() as u64 + 1) as usize;
+        let len_max = if number % 10 == 0 { direct::READ_BYTES_MAX } else { 5_000 };
+        let len = rng.below((len_max.min(contents.len() - offset) + 1) as u64) as usize;
+        let mut buffer = vec![0; len];
+        assert!(!file.try_read_exact_at(&mut buffer, offset as u64).unwrap());
+        file.read_exact_at(&mut buffer, offset as u64).unwrap();
+        assert!(buffer == contents[offset..offset + len], "{len} bytes at {offset}");
+        let near_end = contents.len() as u64 - rng.below(10_000);
+        let too_long = file.read_exact_at(&mut [0; 10_000], near_end);
+        assert_eq!(too_long.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+    let tmpfs_magic = 0x0102_1994;
+    if rustix::fs::statfs(&path).unwrap().f_type != tmpfs_magic {
+        let through_cache = posix.open(&path).unwrap();
+        assert!(!through_cache.try_read_exact_at(&mut [0; 100], 500_000).unwrap());
+    }
+    let mut whole = vec![0; contents.len()];
+    file.read_exact_at(&mut whole, 0).unwrap();
+    assert!(whole == contents);
+}
+
+#[test]
 fn a_refusal_of_nonblocking_reads_is_remembered() {
     let dir = TempDir::new();
     let path = dir.0.join("a");

@@ -40,6 +40,7 @@ pub(crate) struct Settings {
     pub(crate) stop_wait_max: Duration,
     pub(crate) recover_anyway: bool,
     pub(crate) memory_bytes: u64,
+    pub(crate) direct_reads: bool,
     pub(crate) sync: SyncLevel,
     pub(crate) compression: Compression,
     pub(crate) compaction: CompactionGoal,
@@ -98,6 +99,7 @@ impl Settings {
             stop_wait_max: Duration::ZERO,
             recover_anyway: false,
             memory_bytes: 0,
+            direct_reads: false,
             sync: SyncLevel::Always,
             compression: Compression::None,
             compaction: CompactionGoal::default(),
@@ -110,6 +112,7 @@ impl Settings {
     pub(crate) fn engine_options(&self) -> Options {
         let mut options = Options::for_goal(self.memory_bytes, self.compaction);
         options.sync = self.sync;
+        options.direct_reads = self.direct_reads;
         options.value_bytes_max = self.server.value_bytes_max;
         options.compression.fill(self.compression);
         options

@@ -324,6 +324,16 @@ pub(crate) static SETTINGS: &[Setting] = &[
         apply: |s, text| memory(text).map(|bytes| s.memory_bytes = bytes),
     },
     Setting {
+        name: "direct-reads",
+        kind: Kind::Switch,
+        default: DefaultValue::Text("false"),
+        help: "The engine `lsm` reads tables past the system's page cache: for data several times \
+                the memory of the machine or control group",
+        cost: "Give --memory about three quarters of that memory: nothing else caches what is \
+                read. Where the page cache holds the data, reads are several times as slow",
+        apply: |s, text| kind::switch(text).map(|on| s.direct_reads = on),
+    },
+    Setting {
         name: "value-bytes-max",
         kind: Kind::Size,
         default: DefaultValue::Text("16MiB"),
