@@ -126,12 +126,13 @@ struct PosixFile {
 impl File for PosixFile {
     fn read_exact_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<()> {
         let _waiting = wait::begin(WaitKind::Io, "pread");
-        match &self.direct {
-            Some(direct) if buffer.len() <= direct::READ_BYTES_MAX => {
-                direct.read_exact_at(buffer, offset_bytes)
-            }
-            _ => self.file.read_exact_at(buffer, offset_bytes),
+        if let Some(direct) = &self.direct
+            && buffer.len() <= direct::READ_BYTES_MAX
+            && direct.try_read_exact_at(buffer, offset_bytes)?
+        {
+            return Ok(());
         }
+        self.file.read_exact_at(buffer, offset_bytes)
     }
 
     fn try_read_exact_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<bool> {

@@ -69,17 +69,20 @@ pub(super) fn create_dir(env: &Env, dir: &Path) -> Result<()> {
     }
 }
 
-/// Refuses to read past the page cache where the file system, that of `file`, cannot.
-pub(super) fn check_direct_reads(env: &Env, file: &Path) -> Result<()> {
-    match env.fs.open_direct(file) {
-        Ok(_) => Ok(()),
-        Err(error) => match error.kind() {
-            io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported => {
-                let what = "the file system has no direct reads (O_DIRECT)";
-                Err(Error::new(ErrorKind::Unsupported, what).with_file(file))
-            }
-            _ => Err(Error::io("open", file, error)),
-        },
+/// Refuses to read past the page cache where the file system cannot. The directory is locked.
+pub(super) fn check_direct_reads(env: &Env, dir: &Path) -> Result<()> {
+    let lock = file_path(dir, FileKind::Lock, FileNum(0));
+    let read = env.fs.open_direct(&lock).and_then(|file| file.read_exact_at(&mut [0], 0));
+    let Err(error) = read else { return Ok(()) };
+    match error.kind() {
+        // On a full disk the lock may be empty.
+        io::ErrorKind::UnexpectedEof => Ok(()),
+        io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported => {
+            let what = "the file system has no direct reads (O_DIRECT): start without \
+                        --direct-reads, or on another file system";
+            Err(Error::invalid(what).with_file(dir))
+        }
+        _ => Err(Error::io("read", &lock, error)),
     }
 }
 

@@ -66,6 +66,9 @@ pub(crate) fn open(env: Env, dir: &Path, options: Options, resources: &Resources
     let mut dir_lock = None;
     let opened = create_dir(&env, dir).and_then(|()| lock(&env, dir)).and_then(|lock| {
         dir_lock = Some(lock);
+        if options.direct_reads {
+            check_direct_reads(&env, dir)?;
+        }
         open_locked(Context::new(env.clone(), dir, options, resources), resources)
     });
     match &opened {
@@ -92,9 +95,6 @@ fn open_locked(context: Context, resources: &Resources) -> Result<Core> {
     let files = list_files(&*env.fs, dir)?;
     context.set_next_file_num(next_file_num(&files, &manifest));
 
-    if options.direct_reads {
-        check_direct_reads(env, &file_path(dir, FileKind::Manifest, manifest.num))?;
-    }
     let (share_bytes, is_direct) = (options.memory_bytes / 4, options.direct_reads);
     let tables = TableContext::new(&env.clock, memory, share_bytes, is_direct);
     let obsolete = ObsoleteQueue::new();

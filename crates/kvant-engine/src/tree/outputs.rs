@@ -135,6 +135,7 @@ impl Tree {
         let file = match self.tables.direct_reads {
             false => file,
             true => {
+                drop(file);
                 let fs = &*self.context.env.fs;
                 self.tables.open_file(fs, &path).map_err(|e| Error::io("open", &path, e))?
             }

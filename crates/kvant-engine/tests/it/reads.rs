@@ -1,6 +1,6 @@
 //! Traces of reads, and point reads that do not block.
 
-use crate::common::{World, all_records, small_options};
+use crate::common::{DIR, World, all_records, small_options};
 use bytes::Bytes;
 use kvant_base::ErrorKind;
 use kvant_engine::{Db, Lookup, Options, ReadTrace, Resources, SyncLevel, WriteBatch};
@@ -316,7 +316,7 @@ fn direct_reads_find_all_records_and_wait_for_the_disk() {
     let options = Options { direct_reads: true, ..small_options(SyncLevel::Os) };
     let open = || Db::open(Env::posix(), &dir.0, options.clone(), Resources::new(&options));
     let mut db = match open() {
-        Err(error) if error.kind() == ErrorKind::Unsupported => {
+        Err(error) if error.kind() == ErrorKind::Invalid => {
             assert!(!dir.0.exists(), "a refused start leaves nothing");
             std::fs::create_dir(&dir.0).expect("created");
             return eprintln!("{} has no direct reads", dir.0.display());
@@ -354,9 +354,11 @@ fn a_start_is_refused_where_files_have_no_direct_reads() {
     let disk = FaultyFs::new(1);
     let world = World::new(1, Arc::new(disk.clone()));
     let options = Options { direct_reads: true, ..small_options(SyncLevel::Os) };
-    disk.fail_next(FaultOp::Open, "MANIFEST-000001", io::ErrorKind::InvalidInput, 1);
+    disk.create_dir_all(Path::new(DIR)).expect("created");
+    disk.fail_next(FaultOp::Open, "LOCK", io::ErrorKind::InvalidInput, 1);
     let error = world.try_open(&options).err().expect("refused");
-    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
     assert!(error.to_string().contains("no direct reads (O_DIRECT)"), "{error}");
+    assert_eq!(disk.list(Path::new(DIR)).expect("listed"), [], "a refused start leaves nothing");
     world.open(&options).put(b"key", b"value", None).expect("written");
 }

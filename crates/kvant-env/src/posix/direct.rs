@@ -14,7 +14,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 /// For file systems that do not say: sectors of more are not in use.
-const USUAL: Alignment = Alignment { memory_bytes: 4096, offset_bytes: 4096 };
+const USUAL: Alignment = Alignment { memory_bytes: 4096, sector_bytes: 4096 };
 
 /// Longer reads are not direct.
 pub(super) const READ_BYTES_MAX: usize = 64 << 10;
@@ -28,7 +28,7 @@ thread_local! {
 #[derive(Clone, Copy)]
 struct Alignment {
     memory_bytes: usize,
-    offset_bytes: u64,
+    sector_bytes: usize,
 }
 
 /// A file for direct reads.
@@ -40,62 +40,48 @@ pub(super) struct DirectFile {
 impl DirectFile {
     pub(super) fn open(path: &Path) -> io::Result<DirectFile> {
         let file = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path)?;
-        let said = statx(&file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
-        // Systems before Linux 6.1 do not say.
-        let alignment = said.ok().map_or(USUAL, |said| {
-            match (said.stx_dio_mem_align as usize, u64::from(said.stx_dio_offset_align)) {
-                (memory_bytes, offset_bytes)
-                    if memory_bytes.is_power_of_two() && offset_bytes.is_power_of_two() =>
-                {
-                    Alignment { memory_bytes, offset_bytes }
+        let alignment = match statx(&file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) {
+            Ok(said) if said.stx_mask & StatxFlags::DIOALIGN.bits() != 0 => {
+                if said.stx_dio_offset_align == 0 {
+                    return Err(io::ErrorKind::Unsupported.into());
                 }
-                _ => USUAL,
+                Alignment {
+                    memory_bytes: (said.stx_dio_mem_align as usize).next_power_of_two(),
+                    sector_bytes: (said.stx_dio_offset_align as usize).next_power_of_two(),
+                }
             }
-        });
+            // Before Linux 6.1, and for file systems that do not say.
+            _ => USUAL,
+        };
         Ok(DirectFile { file, alignment })
     }
 
-    /// Fills `buffer`, of at most [`READ_BYTES_MAX`], from `offset_bytes`; `UnexpectedEof` if the
-    /// file is too short.
-    pub(super) fn read_exact_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<()> {
-        if buffer.is_empty() {
-            return Ok(());
-        }
-        let Alignment { memory_bytes, offset_bytes: sector_bytes } = self.alignment;
-        let start_bytes = offset_bytes & !(sector_bytes - 1);
-        let skipped_bytes = (offset_bytes - start_bytes) as usize;
+    /// Fills `buffer`, of at most [`READ_BYTES_MAX`], from `offset_bytes`. False if one read gave
+    /// less, as at the end of the file: how much there is, a read through the page cache tells.
+    pub(super) fn try_read_exact_at(
+        &self,
+        buffer: &mut [u8],
+        offset_bytes: u64,
+    ) -> io::Result<bool> {
+        let Alignment { memory_bytes, sector_bytes } = self.alignment;
+        let skipped_bytes = offset_bytes as usize & (sector_bytes - 1);
         let wanted_bytes = skipped_bytes + buffer.len();
-        let read_bytes = wanted_bytes.next_multiple_of(sector_bytes as usize);
+        let read_bytes = wanted_bytes.next_multiple_of(sector_bytes);
         BUFFER.with_borrow_mut(|memory| {
             if memory.len() < read_bytes + memory_bytes {
                 memory.resize(read_bytes + memory_bytes, 0);
             }
             let first = memory.as_ptr().align_offset(memory_bytes);
             let sectors = &mut memory[first..first + read_bytes];
-            self.fill(sectors, wanted_bytes, start_bytes)?;
-            buffer.copy_from_slice(&sectors[skipped_bytes..wanted_bytes]);
-            Ok(())
-        })
-    }
-
-    /// Reads whole sectors, until at least `wanted_bytes` are there.
-    fn fill(&self, sectors: &mut [u8], wanted_bytes: usize, start_bytes: u64) -> io::Result<()> {
-        let mut filled_bytes = 0;
-        while filled_bytes < wanted_bytes {
-            match self.file.read_at(&mut sectors[filled_bytes..], start_bytes + filled_bytes as u64)
-            {
-                Ok(count) => {
-                    filled_bytes += count;
-                    // A part of a sector is the end of the file.
-                    let is_whole = (count as u64).is_multiple_of(self.alignment.offset_bytes);
-                    if (count == 0 || !is_whole) && filled_bytes < wanted_bytes {
-                        return Err(io::ErrorKind::UnexpectedEof.into());
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+            let count = match self.file.read_at(sectors, offset_bytes - skipped_bytes as u64) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+                outcome => outcome?,
+            };
+            if count < wanted_bytes {
+                return Ok(false);
             }
-        }
-        Ok(())
+            buffer.copy_from_slice(&sectors[skipped_bytes..wanted_bytes]);
+            Ok(true)
+        })
     }
 }

@@ -96,7 +96,9 @@ fn direct_reads_return_what_the_file_has_and_short_ones_cache_nothing() {
     fs::File::open(&path).unwrap().sync_all().unwrap();
     let posix = PosixFs::new();
     let file = match posix.open_direct(&path) {
-        Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) =>
+        {
             return eprintln!("{} has no direct reads", path.display());
         }
         opened => opened.unwrap(),
@@ -115,13 +117,18 @@ fn direct_reads_return_what_the_file_has_and_short_ones_cache_nothing() {
         assert_eq!(too_long.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
     let tmpfs_magic = 0x0102_1994;
+    let through_cache = posix.open(&path).unwrap();
     if rustix::fs::statfs(&path).unwrap().f_type != tmpfs_magic {
-        let through_cache = posix.open(&path).unwrap();
         assert!(!through_cache.try_read_exact_at(&mut [0; 100], 500_000).unwrap());
     }
-    let mut whole = vec![0; contents.len()];
-    file.read_exact_at(&mut whole, 0).unwrap();
-    assert!(whole == contents);
+    // Under memory pressure the page cache may lose what a long read has left there.
+    let is_cached = (0..100).any(|_| {
+        let mut whole = vec![0; contents.len()];
+        file.read_exact_at(&mut whole, 0).unwrap();
+        assert!(whole == contents);
+        through_cache.try_read_exact_at(&mut [0; 100], 500_000).unwrap()
+    });
+    assert_eq!(is_cached, !posix.always_blocks.load(Ordering::Relaxed));
 }
 
 #[test]

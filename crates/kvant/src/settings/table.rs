@@ -327,10 +327,11 @@ pub(crate) static SETTINGS: &[Setting] = &[
         name: "direct-reads",
         kind: Kind::Switch,
         default: DefaultValue::Text("false"),
-        help: "The engine `lsm` reads tables past the system's page cache: for data several times \
-                the memory of the machine or control group",
-        cost: "Give --memory about three quarters of that memory: nothing else caches what is \
-                read. Where the page cache holds the data, reads are several times as slow",
+        help: "The engine `lsm` reads blocks of up to 64 KiB past the system's page cache: for \
+                data several times the memory of the machine or control group",
+        cost: "Give --memory about three quarters of that memory: nothing else caches these \
+                blocks. Where the page cache would hold the data, reads take more than ten times \
+                as long",
         apply: |s, text| kind::switch(text).map(|on| s.direct_reads = on),
     },
     Setting {

@@ -343,10 +343,16 @@ fn the_engine_accepts_what_the_settings_accept() {
         for (compaction, goal) in
             [("space", CompactionGoal::Space), ("writes", CompactionGoal::Writes)]
         {
-            let flags = [("memory", memory), ("compression", "zstd"), ("compaction", compaction)];
+            let flags = [
+                ("memory", memory),
+                ("compression", "zstd"),
+                ("compaction", compaction),
+                ("direct-reads", "true"),
+            ];
             let options = read_all(&flags, &[], None).expect("usable").settings.engine_options();
             assert_eq!(options.problems(), Vec::<String>::new(), "{memory}, {compaction}");
             assert_eq!(options.goal, goal);
+            assert!(options.direct_reads);
             assert!(options.compression.iter().all(|&method| method == Compression::Zstd));
         }
     }
