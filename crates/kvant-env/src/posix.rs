@@ -109,9 +109,8 @@ impl PosixFs {
         PosixFs::default()
     }
 
-    fn handle(&self, file: fs::File) -> Arc<dyn File> {
-        let always_blocks = Arc::clone(&self.always_blocks);
-        Arc::new(PosixFile { file, direct: None, always_blocks })
+    fn handle(&self, file: fs::File, direct: Option<DirectFile>) -> Arc<dyn File> {
+        Arc::new(PosixFile { file, direct, always_blocks: Arc::clone(&self.always_blocks) })
     }
 }
 
@@ -249,21 +248,19 @@ impl Fs for PosixFs {
             .truncate(true)
             .mode(FILE_MODE)
             .open(path)?;
-        Ok(self.handle(file))
+        Ok(self.handle(file, None))
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        Ok(self.handle(fs::File::open(path)?))
+        Ok(self.handle(fs::File::open(path)?, None))
     }
 
     fn open_direct(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        let (file, direct) = (fs::File::open(path)?, Some(DirectFile::open(path)?));
-        let always_blocks = Arc::clone(&self.always_blocks);
-        Ok(Arc::new(PosixFile { file, direct, always_blocks }))
+        Ok(self.handle(fs::File::open(path)?, Some(DirectFile::open(path)?)))
     }
 
     fn open_writable(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        Ok(self.handle(OpenOptions::new().read(true).write(true).open(path)?))
+        Ok(self.handle(OpenOptions::new().read(true).write(true).open(path)?, None))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

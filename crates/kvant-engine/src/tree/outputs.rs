@@ -132,13 +132,12 @@ impl Tree {
         })?;
         tag.stage(Stage::Build);
         let meta = FileMeta::of_table(num, &properties, file_bytes);
-        let file = match self.tables.direct_reads {
-            false => file,
-            true => {
-                drop(file);
-                let fs = &*self.context.env.fs;
-                self.tables.open_file(fs, &path).map_err(|e| Error::io("open", &path, e))?
-            }
+        let file = if self.tables.direct_reads {
+            drop(file);
+            let opened = self.tables.open_file(&*self.context.env.fs, &path);
+            opened.map_err(|e| Error::io("open", &path, e))?
+        } else {
+            file
         };
         let table = Table::open(file, &path, num, file_bytes, Arc::clone(&self.tables))?;
         Ok(TableFile::new(meta, table, Arc::clone(&self.obsolete)))

@@ -1,4 +1,4 @@
-//! Traces of reads, and point reads that do not block.
+//! Traces of reads, point reads that do not block, and reads past the page cache.
 
 use crate::common::{DIR, World, all_records, small_options};
 use bytes::Bytes;

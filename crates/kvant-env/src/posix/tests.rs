@@ -1,5 +1,6 @@
 use super::*;
 use crate::fs::tests as conformance;
+use crate::rng::Rng;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,6 +24,12 @@ impl Drop for TempDir {
             fs::remove_dir_all(&self.0).unwrap();
         }
     }
+}
+
+/// Whether all of the file is in memory for good.
+fn is_on_tmpfs(path: &Path) -> bool {
+    let tmpfs_magic = 0x0102_1994;
+    rustix::fs::statfs(path).unwrap().f_type == tmpfs_magic
 }
 
 #[test]
@@ -75,9 +82,7 @@ fn forgetting_a_file_frees_its_cached_pages_in_steps_and_keeps_its_contents() {
         assert_eq!(step_count.into_inner(), 3);
         is_cached = is_cached && file.try_read_exact_at(&mut buffer, 0).unwrap();
     }
-    let tmpfs_magic = 0x0102_1994;
-    let is_memory = rustix::fs::statfs(&path).unwrap().f_type == tmpfs_magic;
-    assert_eq!(is_cached, is_memory && !posix.always_blocks.load(Ordering::Relaxed));
+    assert_eq!(is_cached, is_on_tmpfs(&path) && !posix.always_blocks.load(Ordering::Relaxed));
     file.read_exact_at(&mut buffer, 0).unwrap();
     assert_eq!(buffer, contents);
     let missing = posix.forget_cached(&dir.0.join("b"), &|| ());
@@ -88,8 +93,7 @@ fn forgetting_a_file_frees_its_cached_pages_in_steps_and_keeps_its_contents() {
 fn direct_reads_return_what_the_file_has_and_short_ones_cache_nothing() {
     let dir = TempDir::new();
     let path = dir.0.join("a");
-    let seed = 1;
-    let mut rng = crate::rng::Rng::new(seed);
+    let mut rng = Rng::new(1);
     // The last sector is not whole.
     let contents: Vec<u8> = (0..1_000_001).map(|_| rng.below(256) as u8).collect();
     fs::write(&path, &contents).unwrap();
@@ -116,9 +120,8 @@ fn direct_reads_return_what_the_file_has_and_short_ones_cache_nothing() {
         let too_long = file.read_exact_at(&mut [0; 10_000], near_end);
         assert_eq!(too_long.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
-    let tmpfs_magic = 0x0102_1994;
     let through_cache = posix.open(&path).unwrap();
-    if rustix::fs::statfs(&path).unwrap().f_type != tmpfs_magic {
+    if !is_on_tmpfs(&path) {
         assert!(!through_cache.try_read_exact_at(&mut [0; 100], 500_000).unwrap());
     }
     // Under memory pressure the page cache may lose what a long read has left there.

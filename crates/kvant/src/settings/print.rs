@@ -96,6 +96,6 @@ bytes, counts and switches may also be written without quotes (`selectors = 2`, 
 const TAIL: &str = "
 At start the server raises the descriptor limit to its hard limit, which bounds the number of
 connections. It reserves 1,000 descriptors, or three quarters of the limit if that is less, for files
-and everything else. A server whose limit has no room for its selectors, its files and four
-connections logs that and does not start.
+and everything else; an open table is one of them, and two with `--direct-reads`. A server whose
+limit has no room for its selectors, its files and four connections logs that and does not start.
 ";
