@@ -114,8 +114,8 @@ pub trait Fs: Send + Sync {
     /// Opens an existing file for reading.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>>;
     /// As [`Fs::open`], for reads past the page cache, where the backend has one: short ones, for
-    /// which it would keep more than was asked for. Each of them may wait for the device. An error of the
-    /// kind `InvalidInput` or `Unsupported` says that the file system has no such reads.
+    /// which it would keep more than was asked for. Each of them may wait for the device. An error
+    /// of the kind `InvalidInput` or `Unsupported` says that the file system has no such reads.
     fn open_direct(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         self.open(path)
     }
