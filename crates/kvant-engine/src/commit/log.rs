@@ -11,7 +11,7 @@ use crate::context::{Context, TaskName};
 use crate::format::{FileNum, SeqNum};
 use crate::memtable::MemtableWriter;
 use crate::tree::Tree;
-use crate::tree::view::{is_full, new_memtable};
+use crate::tree::view::{full_share, is_full, new_memtable};
 use crate::wal::{PreviousWal, WalWriter};
 use kvant_base::log::Level;
 use kvant_base::{Error, ErrorKind, Result};
@@ -126,8 +126,13 @@ impl LogEnv {
     }
 
     fn begin_log(&self, writer: &mut LogWriter) -> Result<FileNum> {
+        let ended = writer.wal.as_ref().map(WalWriter::as_previous);
+        if let Some(PreviousWal { file_num, final_bytes }) = ended {
+            let full_share = full_share(writer.active.memtable(), &self.context.options);
+            self.next_log.note_ended(file_num, final_bytes, full_share);
+        }
         let log = self.next_log.take()?;
-        let previous = writer.wal.as_ref().map(WalWriter::as_previous).or(writer.previous);
+        let previous = ended.or(writer.previous);
         let file = Arc::clone(&log.file);
         let started = WalWriter::start(file, &log.path, log.num, previous, log.earlier_bytes);
         let mut wal = match started {

@@ -4,6 +4,9 @@
 //! that puts wait neither for fresh ones nor for space, and no file is removed. What it holds is no
 //! part of the new log: `docs/formats/wal.md`.
 //!
+//! A log reserves as much as the one before it has used: how many bytes of log a memtable takes
+//! depends on the records. What does not fit is written behind it, by system calls.
+//!
 //! Invariants:
 //! 1. logs are used in the order of their numbers;
 //! 2. the name of a log is durable before the log is used;
@@ -22,7 +25,7 @@ use kvant_base::lock::NamedMutex;
 use kvant_base::log::Level;
 use kvant_base::{Error, Result};
 use kvant_env::{File, MappedFile};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,6 +38,16 @@ const MAPPED_ROOM_LOGS: u64 = 8;
 const SPARES_MAX: usize = 2;
 /// Places of an old log where we look whether the system still has its pages.
 const SAMPLED_PAGES: u64 = 64;
+/// Most bytes that the first log of a process reserves.
+const FIRST_LOG_BYTES_MAX: u64 = 32 << 20;
+/// The reserved bytes of a log are a multiple of this.
+const LOG_BYTES_UNIT: u64 = 1 << 20;
+/// A log reserves more than the one before it has used, by one part in this many.
+const LOG_MARGIN_PARTS: f64 = 16.0;
+/// A log that is longer than needed by more than one part in this many is cut for its next use.
+const CUT_PARTS: u64 = 4;
+/// The least share of its memtable with which an ended log says how much a whole one takes.
+const TELLING_SHARE: f64 = 0.5;
 
 pub(crate) struct NextLog {
     context: Arc<Context>,
@@ -45,8 +58,11 @@ pub(crate) struct NextLog {
     slots: NamedMutex<Slots>,
 }
 
-#[derive(Default)]
 struct Slots {
+    /// What a log usually takes.
+    log_bytes: u64,
+    /// What the logs that have ended hold, until they are retired.
+    ended_bytes: BTreeMap<FileNum, u64>,
     prepared: Option<PreparedLog>,
     /// Logs that are not needed any more, for the next ones, the oldest first: that is used first,
     /// so that the logs that are left have no gap. They have their old names.
@@ -63,16 +79,25 @@ pub(crate) struct PreparedLog {
     pub(crate) earlier_bytes: u64,
 }
 
-/// Reserves and maps what the log of a memtable usually takes, unless the disk has little room
-/// besides `working_bytes`. At [`SyncLevel::Always`] nothing is mapped: a system call is a small
-/// part of what a write waits for there.
-pub(crate) fn map_log(
+/// The first log of a process: it is not known yet what the log of a memtable takes.
+pub(crate) fn map_first_log(context: &Context, file: &dyn File) -> Option<Box<dyn MappedFile>> {
+    map_log(context, file, first_log_bytes(context), 0)
+}
+
+fn first_log_bytes(context: &Context) -> u64 {
+    context.options.memtable_bytes.min(FIRST_LOG_BYTES_MAX)
+}
+
+/// Reserves and maps `log_bytes`, unless the disk has little room besides `working_bytes`. At
+/// [`SyncLevel::Always`] nothing is mapped: a system call is a small part of what a write waits for
+/// there.
+fn map_log(
     context: &Context,
     file: &dyn File,
+    log_bytes: u64,
     working_bytes: u64,
 ) -> Option<Box<dyn MappedFile>> {
-    let is_mapped = may_map(context, working_bytes);
-    is_mapped.then(|| file.map(context.options.memtable_bytes)).flatten()
+    may_map(context, working_bytes).then(|| file.map(log_bytes)).flatten()
 }
 
 fn may_map(context: &Context, working_bytes: u64) -> bool {
@@ -89,11 +114,30 @@ impl NextLog {
         admission: &Arc<Admission>,
         last_recovered: FileNum,
     ) -> NextLog {
+        let slots = Slots {
+            log_bytes: first_log_bytes(context),
+            ended_bytes: BTreeMap::new(),
+            prepared: None,
+            spares: VecDeque::new(),
+        };
         NextLog {
             context: Arc::clone(context),
             admission: Arc::clone(admission),
             last_recovered,
-            slots: NamedMutex::new("prepared_wal", Slots::default()),
+            slots: NamedMutex::new("prepared_wal", slots),
+        }
+    }
+
+    /// Log `num`, with `used_bytes`, has ended with a memtable that was full to `full_share`.
+    pub(crate) fn note_ended(&self, num: FileNum, used_bytes: u64, full_share: f64) {
+        let mut slots = self.slots.lock();
+        slots.ended_bytes.insert(num, used_bytes);
+        if full_share >= TELLING_SHARE {
+            let whole_bytes = used_bytes as f64 / full_share;
+            let wanted_bytes = (whole_bytes * (1.0 + 1.0 / LOG_MARGIN_PARTS)) as u64;
+            slots.log_bytes = wanted_bytes
+                .next_multiple_of(LOG_BYTES_UNIT)
+                .min(self.context.options.memtable_bytes);
         }
     }
 
@@ -132,15 +176,21 @@ impl NextLog {
     pub(crate) fn retire_below(&self, oldest: FileNum) -> Result<()> {
         let Context { env, dir, .. } = &*self.context;
         // While they are listed, the leader makes a log of no old one.
-        self.slots.lock().spares.clear();
+        let mut slots = self.slots.lock();
+        slots.spares.clear();
+        let ended_bytes = slots.ended_bytes.clone();
+        drop(slots);
         let mut old: Vec<FileNum> = list_files(&*env.fs, dir)?
             .into_iter()
             .filter(|(kind, num, _)| *kind == FileKind::Wal && *num < oldest)
             .map(|(_, num, _)| num)
             .collect();
         old.sort_unstable();
-        let newest = old.iter().rev().take(SPARES_MAX);
-        let kept_count = newest.take_while(|&&num| self.is_reusable(num)).count();
+        let newest = old.iter().rev().take(SPARES_MAX).map(|num| (*num, ended_bytes.get(num)));
+        let is_kept = |&(num, bytes): &(FileNum, Option<&u64>)| {
+            bytes.is_some_and(|&used_bytes| self.is_reusable(num, used_bytes))
+        };
+        let kept_count = newest.take_while(is_kept).count();
         let kept = old.split_off(old.len() - kept_count);
         old.into_iter().for_each(|num| self.remove(num));
         let mut slots = self.slots.lock();
@@ -148,6 +198,7 @@ impl NextLog {
         if self.context.is_closing() {
             kept.into_iter().for_each(|num| self.remove(num));
         } else {
+            slots.ended_bytes.retain(|num, _| *num >= oldest || kept.contains(num));
             slots.spares = kept.into();
         }
         Ok(())
@@ -174,46 +225,45 @@ impl NextLog {
 
     fn make(&self, slots: &mut Slots) -> Result<PreparedLog> {
         match slots.spares.pop_front() {
-            Some(old) => self.reuse(old),
-            None => self.create(),
+            Some(old) => self.reuse(old, slots.log_bytes),
+            None => self.create(slots.log_bytes),
         }
     }
 
-    fn create(&self) -> Result<PreparedLog> {
+    fn create(&self, log_bytes: u64) -> Result<PreparedLog> {
         let Context { env, dir, .. } = &*self.context;
         let num = self.context.new_file_num();
         let path = file_path(dir, FileKind::Wal, num);
         let file = env.fs.create(&path).map_err(|source| Error::io("create", &path, source))?;
         self.context.sync_dir()?;
-        let mapped = self.map(&*file);
+        let mapped = self.map(&*file, log_bytes);
         Ok(PreparedLog { num, path, file, mapped, earlier_bytes: 0 })
     }
 
-    fn map(&self, file: &dyn File) -> Option<Box<dyn MappedFile>> {
+    fn map(&self, file: &dyn File, log_bytes: u64) -> Option<Box<dyn MappedFile>> {
         let is_mapped = !self.context.is_closing() && !self.admission.space.is_full();
         let working_bytes = self.admission.working_bytes();
-        is_mapped.then(|| map_log(&self.context, file, working_bytes)).flatten()
+        is_mapped.then(|| map_log(&self.context, file, log_bytes, working_bytes)).flatten()
     }
 
     /// Gives an old log the name of a new one. After an error the old one may be left, and is
     /// removed with later ones or by the next open.
-    fn reuse(&self, old: FileNum) -> Result<PreparedLog> {
-        let Context { env, dir, options, .. } = &*self.context;
+    fn reuse(&self, old: FileNum, log_bytes: u64) -> Result<PreparedLog> {
+        let Context { env, dir, .. } = &*self.context;
         let old_path = file_path(dir, FileKind::Wal, old);
         let num = self.context.new_file_num();
         let path = file_path(dir, FileKind::Wal, num);
         let file = env.fs.open_writable(&old_path).map_err(|e| Error::io("open", &old_path, e))?;
-        let log_bytes = options.memtable_bytes;
         let cut = |len_bytes| file.set_len(len_bytes).map_err(|e| Error::io("cut", &old_path, e));
         let mut earlier_bytes =
             file.len_bytes().map_err(|e| Error::io("read the length of", &old_path, e))?;
-        if earlier_bytes > log_bytes {
+        if earlier_bytes > log_bytes + log_bytes / CUT_PARTS {
             cut(log_bytes)?;
             earlier_bytes = log_bytes;
         }
         env.fs.rename(&old_path, &path).map_err(|e| Error::io("rename", &old_path, e))?;
         self.context.sync_dir()?;
-        let mapped = self.map(&*file);
+        let mapped = self.map(&*file, log_bytes.max(earlier_bytes));
         if mapped.is_none() {
             file.set_len(0).map_err(|e| Error::io("cut", &path, e))?;
             earlier_bytes = 0;
@@ -221,9 +271,10 @@ impl NextLog {
         Ok(PreparedLog { num, path, file, mapped, earlier_bytes })
     }
 
-    /// Whether the log may be kept and is worth it: there is room for it, and the system has its
-    /// pages. To read them again would take longer than fresh ones.
-    fn is_reusable(&self, num: FileNum) -> bool {
+    /// Whether a log that holds `used_bytes` may be kept and is worth it: there is room for it, and
+    /// the system has its pages. To read them again would take longer than fresh ones. Where nothing
+    /// was written we do not look: the system would make pages of zeros, as many as it reads ahead.
+    fn is_reusable(&self, num: FileNum, used_bytes: u64) -> bool {
         let Context { env, dir, .. } = &*self.context;
         if num <= self.last_recovered
             || self.admission.space.is_full()
@@ -233,10 +284,10 @@ impl NextLog {
         }
         let has_pages = || -> io::Result<bool> {
             let file = env.fs.open(&file_path(dir, FileKind::Wal, num))?;
-            let step_bytes = file.len_bytes()? / SAMPLED_PAGES;
             let mut byte = [0];
             for index in 0..SAMPLED_PAGES {
-                if !file.try_read_exact_at(&mut byte, index * step_bytes)? {
+                let offset_bytes = used_bytes * index / SAMPLED_PAGES;
+                if !file.try_read_exact_at(&mut byte, offset_bytes)? {
                     return Ok(false);
                 }
             }

@@ -29,7 +29,7 @@ use super::inventory::open_table;
 use super::replay::Replay;
 use crate::commit::admission::Admission;
 use crate::commit::log::{LogEnv, LogWriter};
-use crate::commit::next_log::map_log;
+use crate::commit::next_log::map_first_log;
 use crate::commit::pipeline::Pipeline;
 use crate::commit::sync::{LogFile, LogSync};
 use crate::context::Context;
@@ -229,7 +229,7 @@ fn start_wal(
     let unsynced = |path: &Path, e| Error::io("sync", path, e).with_kind(ErrorKind::Io);
     let start = || {
         env.fs.sync_dir(dir).map_err(|e| unsynced(dir, e))?;
-        let mapped = map_log(context, &*file, 0);
+        let mapped = map_first_log(context, &*file);
         let mut wal = WalWriter::start(Arc::clone(&file), &path, num, previous, 0)?;
         wal.map(mapped);
         // The manifest will record the synced bytes, and a log with some claims that those before

@@ -2,10 +2,10 @@
 
 use crate::common::{DIR, World, all_records, put, small_options};
 use kvant_engine::tools::repair;
-use kvant_engine::{Db, SyncLevel};
+use kvant_engine::{Db, Options, SyncLevel};
 use kvant_env::Fs;
 use kvant_env::testing::{CrashStyle, FaultyFs};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 fn world(disk: &FaultyFs) -> World {
@@ -52,20 +52,13 @@ fn logs_do_not_accumulate_over_restarts_that_never_fill_a_memtable() {
 fn reserved_space_of_logs_is_no_loss_after_a_kill_and_is_given_back_by_a_close() {
     let disk = FaultyFs::new(1);
     let options = small_options(SyncLevel::Os);
-    let log_bytes = |disk: &FaultyFs| {
-        let logs = disk
-            .files()
-            .into_iter()
-            .filter(|(path, _)| path.extension().is_some_and(|extension| extension == "wal"));
-        logs.map(|(_, bytes)| bytes).collect::<Vec<_>>()
-    };
     let killed = world(&disk);
     let db = killed.open(&options);
     killed.spawner.run_until_idle();
     for number in 0..100 {
         db.put(format!("key{number:03}").as_bytes(), &[7; 500], None).expect("written");
     }
-    assert!(log_bytes(&disk).iter().any(|&bytes| bytes >= options.memtable_bytes), "reserved");
+    assert!(log_lengths(&disk).iter().any(|&bytes| bytes >= options.memtable_bytes), "reserved");
     kill(&killed, &disk, db);
 
     let world = world(&disk);
@@ -74,7 +67,7 @@ fn reserved_space_of_logs_is_no_loss_after_a_kill_and_is_given_back_by_a_close()
     assert_eq!(all_records(&db).expect("read").len(), 100);
     world.spawner.run_until_idle();
     db.close().expect("closed");
-    let left = log_bytes(&disk);
+    let left = log_lengths(&disk);
     assert!(left.iter().sum::<u64>() < options.memtable_bytes, "{left:?}");
 }
 
@@ -112,6 +105,56 @@ fn a_reused_log_has_only_its_own_records_after_a_kill() {
         assert_eq!(keys, expected, "after {put_count} puts");
     }
     assert!(reused_count > 20, "{reused_count}");
+}
+
+/// Small records fill a memtable with less log than it has memory for: the first log reserves as
+/// much as the memtable has, and later ones what they need.
+#[test]
+fn a_log_reserves_what_the_one_before_it_has_used() {
+    let disk = FaultyFs::new(1);
+    let options = Options {
+        sync: SyncLevel::Os,
+        memtable_bytes: 8 << 20,
+        ..Options::for_memory(64 << 20)
+    };
+    let world = world(&disk);
+    let db = world.open(&options);
+    assert_eq!(log_lengths(&disk), [options.memtable_bytes], "the first log");
+    for number in 0..300_000 {
+        db.put(format!("key{number:06}").as_bytes(), b"v", None).expect("written");
+        if number % 1000 == 0 {
+            world.spawner.run_until_idle();
+        }
+    }
+    world.spawner.run_until_idle();
+    let lengths = log_lengths(&disk);
+    assert!(lengths.len() >= 2, "{lengths:?}");
+    assert!(lengths.iter().all(|&bytes| bytes <= 5 << 20), "{lengths:?}");
+}
+
+/// To look for pages where nothing was written would have the system make them.
+#[test]
+fn an_old_log_is_looked_at_only_where_it_was_written() {
+    let disk = FaultyFs::new(1);
+    let options = small_options(SyncLevel::Os);
+    let world = world(&disk);
+    let db = world.open(&options);
+    world.spawner.run_until_idle();
+    db.put(b"key", b"value", None).expect("written");
+    let (log, bytes) = logs(&disk).swap_remove(0);
+    (200..bytes).for_each(|offset_bytes| disk.lose_byte(&log, offset_bytes));
+    db.flush().expect("flushed");
+    assert!(disk.files().contains(&(log, bytes)), "removed: {:?}", disk.files());
+}
+
+fn log_lengths(disk: &FaultyFs) -> Vec<u64> {
+    logs(disk).into_iter().map(|(_, bytes)| bytes).collect()
+}
+
+fn logs(disk: &FaultyFs) -> Vec<(PathBuf, u64)> {
+    let mut files = disk.files();
+    files.retain(|(path, _)| path.extension().is_some_and(|extension| extension == "wal"));
+    files
 }
 
 /// Whether the header of a log has another number than its name.
