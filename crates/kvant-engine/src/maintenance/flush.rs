@@ -6,6 +6,7 @@ use super::Maintenance;
 use super::pace::{Pace, Work};
 use crate::commit::space::flush_bytes;
 use crate::context::TaskName;
+use crate::cursor::InternalIterator;
 use crate::events::number;
 use crate::format::SeqNum;
 use crate::iter::{CompactionIter, Horizon, MergeIter, PacedIter};
@@ -109,8 +110,8 @@ impl Maintenance {
         let mut prepares_logs = true;
         let entry_count = sealed.memtable.entry_count();
         let mut pace = Pace::new(&self.context, &self.admission, Work::Flush, entry_count);
-        let order_share = self.put_in_order(&sealed.memtable, &mut pace, &mut prepares_logs);
-        let merged = MergeIter::new(vec![Box::new(sealed.memtable.iter())]);
+        let (entries, order_share) = self.sort(&sealed.memtable, &mut pace, &mut prepares_logs);
+        let merged = MergeIter::new(vec![entries]);
         let horizon = Horizon {
             snapshots: tree.pinned_seqs.seqs(),
             bottommost: false,
@@ -158,22 +159,22 @@ impl Maintenance {
         }
     }
 
-    /// Puts the entries of a memtable in key order, the first part of its flush. Returns the share
-    /// of that part, for which writers have earned as much.
-    fn put_in_order(
+    /// The entries of a memtable in key order, the first part of its flush. Returns the share of that
+    /// part, too, for which writers have earned as much.
+    fn sort(
         &self,
         memtable: &Memtable,
         pace: &mut Pace<'_>,
         prepares_logs: &mut bool,
-    ) -> f64 {
+    ) -> (Box<dyn InternalIterator>, f64) {
         let data_bytes = memtable.data_bytes();
         let order_share = pace.begin_head(memtable.unordered_count() * ORDER_BYTES, data_bytes);
         let step_share = 1.0 / memtable.order_step_count().max(1) as f64;
-        memtable.put_in_order(&mut || {
+        let entries = memtable.sorted(&mut || {
             let earned_bytes = data_bytes as f64 * order_share * pace.pass_head(step_share);
             self.admission.gate.earn(Work::Flush.ends(), earned_bytes as u64);
             self.prepare_if_needed(prepares_logs);
         });
-        order_share
+        (entries, order_share)
     }
 }

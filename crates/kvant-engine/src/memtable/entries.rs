@@ -5,7 +5,7 @@
 use super::arena::Arena;
 use super::index::{HashIndex, Known};
 use super::node::{NodePtr, key_of, next_of, older_of, value_of};
-use super::order::Order;
+use super::order::{Order, Sorted};
 use super::skiplist::height_for;
 use crate::cursor::InternalIterator;
 use crate::format::{InternalKeyRef, SeqNum};
@@ -185,6 +185,62 @@ impl InternalIterator for MemtableIter {
             // SAFETY: as above.
             prefetch(unsafe { next_of(node, 0) });
         }
+        Ok(())
+    }
+
+    fn key(&self) -> InternalKeyRef<'_> {
+        self.node().key()
+    }
+
+    fn value(&self) -> &[u8] {
+        self.node().value()
+    }
+}
+
+/// A cursor over all entries of a memtable that is complete, as [`Order::sort`] found them.
+pub(super) struct SortedIter {
+    entries: Arc<Entries>,
+    sorted: Sorted,
+    position: usize,
+    node: Option<NodePtr>,
+}
+
+// SAFETY: as for `MemtableIter`.
+unsafe impl Send for SortedIter {}
+
+impl SortedIter {
+    /// A cursor without a position over `sorted`, all nodes of `entries`.
+    pub(super) fn new(entries: Arc<Entries>, sorted: Sorted) -> SortedIter {
+        SortedIter { entries, sorted, position: 0, node: None }
+    }
+
+    fn node(&self) -> Node<'_> {
+        self.entries.node(self.node.expect("the cursor is valid"))
+    }
+
+    fn move_to(&mut self, position: usize) {
+        self.position = position;
+        self.node = self.sorted.get(position);
+    }
+}
+
+impl InternalIterator for SortedIter {
+    fn valid(&self) -> bool {
+        self.node.is_some()
+    }
+
+    fn seek_to_first(&mut self) -> Result<()> {
+        self.move_to(0);
+        Ok(())
+    }
+
+    fn seek(&mut self, target: InternalKeyRef<'_>) -> Result<()> {
+        self.move_to(self.sorted.seek(target));
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<()> {
+        self.move_to(self.position + 1);
         Ok(())
     }
 

@@ -36,10 +36,11 @@ mod skiplist;
 pub(crate) use chunks::ChunkPool;
 pub(crate) use entries::MemtableIter;
 
+use crate::cursor::InternalIterator;
 use crate::format::value::ValueTaker;
 use crate::format::{InternalKeyRef, SeqNum, ValueKind};
 use bytes::Bytes;
-use entries::Entries;
+use entries::{Entries, SortedIter};
 use inserter::{BATCH_LEN_MAX, Inserter};
 use kvant_base::limits::VALUE_BYTES_COPIED_MAX;
 use std::sync::Arc;
@@ -101,7 +102,7 @@ impl Memtable {
         MemtableIter::new(Arc::clone(&self.entries))
     }
 
-    /// Whether a range has read it, or a flush.
+    /// Whether a range has read it.
     pub(crate) fn is_read_in_order(&self) -> bool {
         self.entries.is_read_in_order()
     }
@@ -111,15 +112,21 @@ impl Memtable {
         self.entries.order.unordered_count() as u64
     }
 
-    /// About how many steps [`Memtable::put_in_order`] takes.
+    /// About how often [`Memtable::sorted`] gives way.
     pub(crate) fn order_step_count(&self) -> usize {
         self.entries.order.step_count()
     }
 
-    /// Puts the entries in key order, ahead of an iterator. `give_way` is called after each step,
-    /// about every 0.1 ms.
-    pub(crate) fn put_in_order(&self, give_way: &mut dyn FnMut()) {
-        self.entries.order.put_in_order(give_way);
+    /// A cursor over the entries of a sealed memtable, for its flush. They are put in order first:
+    /// `give_way` is called after each step of that, about every 0.1 ms.
+    pub(crate) fn sorted(&self, give_way: &mut dyn FnMut()) -> Box<dyn InternalIterator> {
+        match self.entries.order.sort(give_way) {
+            Some(sorted) => Box::new(SortedIter::new(Arc::clone(&self.entries), sorted)),
+            None => {
+                self.entries.order.put_in_order(give_way);
+                Box::new(self.iter())
+            }
+        }
     }
 
     /// Memory allocated, unused parts of chunks included.

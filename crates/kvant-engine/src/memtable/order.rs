@@ -5,6 +5,9 @@
 //! until they are needed in key order: in most memtables until the flush. From the first range on,
 //! the writer links what it inserts, so that no range has much to sort.
 //!
+//! A flush of entries of which none is linked reads them in the order of their sorted handles, and
+//! links nothing (`docs/decisions/0050-a-flush-reads-sorted-handles.md`).
+//!
 //! We sort 16-byte handles, not nodes. Half of a handle is a part of the key: the eight bytes after
 //! the prefix that all keys have in common.
 //!
@@ -42,8 +45,15 @@ const SMALL_TURN_MAX: usize = 512;
 const SEARCHES_MAX: usize = 16;
 /// New nodes are searched for if the list has this many times as many.
 const SPARSE_RATIO: usize = 16;
-/// Nodes ahead of the one that is linked which are fetched.
+/// Nodes ahead of the one that is linked or read which are fetched.
 const PREFETCH_DISTANCE: usize = 8;
+const CACHE_LINE_BYTES: usize = 64;
+
+/// All nodes in key order, without a link between them.
+pub(super) struct Sorted {
+    handles: Vec<Handle>,
+    _reservation: Option<Reservation>,
+}
 
 /// A node, and the part of its key that decides most comparisons.
 #[derive(Clone, Copy)]
@@ -76,6 +86,8 @@ struct Work {
 
 // SAFETY: the nodes belong to the list that is in the same `Order`, and is `Send` and `Sync`.
 unsafe impl Send for Work {}
+// SAFETY: as above. Who has it keeps the `Order` alive.
+unsafe impl Send for Sorted {}
 
 /// Nodes that are put in order together.
 struct Turn {
@@ -135,12 +147,21 @@ impl Order {
         inserted_count.saturating_sub(self.linked_count.load(Ordering::Relaxed))
     }
 
-    /// About how often [`Order::put_in_order`] gives way.
+    /// About how often [`Order::sort`] gives way, or [`Order::put_in_order`] if some are linked.
     pub(super) fn step_count(&self) -> usize {
         let count = self.unordered_count();
         let compare_count = count * count.checked_ilog2().unwrap_or(0) as usize;
-        // Nodes are collected, looked at for their prefixes, and linked.
-        compare_count / COMPARES_PER_STEP + 3 * count.div_ceil(NODES_PER_STEP)
+        // Nodes are collected and looked at for their prefixes; beside others they are linked.
+        let pass_count = if self.linked_count.load(Ordering::Relaxed) == 0 { 2 } else { 3 };
+        compare_count / COMPARES_PER_STEP + pass_count * count.div_ceil(NODES_PER_STEP)
+    }
+
+    /// All nodes in key order, which stay as they are. `None` if some are linked. Nothing is
+    /// inserted any more. `give_way` as for [`Order::put_in_order`].
+    pub(super) fn sort(&self, give_way: &mut dyn FnMut()) -> Option<Sorted> {
+        let mut turn = self.collect(ptr::null_mut(), give_way)?;
+        turn.sort(give_way);
+        Some(Sorted { handles: turn.sorted, _reservation: turn.reservation })
     }
 
     /// Links all nodes whose insertion has returned. `give_way` is called about every 0.1 ms,
@@ -292,6 +313,24 @@ impl Work {
         }
         list.link(handle.node, &mut self.before);
         self.next += 1;
+    }
+}
+
+impl Sorted {
+    /// The node at `position`; `None` behind the last one. Those that follow are fetched.
+    #[inline]
+    pub(super) fn get(&self, position: usize) -> Option<NodePtr> {
+        if let Some(ahead) = self.handles.get(position + PREFETCH_DISTANCE) {
+            let node = ahead.node.as_ptr().cast::<u8>();
+            prefetch(node);
+            prefetch(node.wrapping_add(CACHE_LINE_BYTES));
+        }
+        self.handles.get(position).map(|handle| handle.node)
+    }
+
+    /// The position of the first node at or after `target`.
+    pub(super) fn seek(&self, target: InternalKeyRef<'_>) -> usize {
+        self.handles.partition_point(|handle| handle.key() < target)
     }
 }
 

@@ -7,6 +7,8 @@ use kvant_env::rng::Rng;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
+mod order;
+
 /// The order of the list: user key ascending, sequence number descending.
 type ModelKey = (Vec<u8>, std::cmp::Reverse<u64>);
 type Model = BTreeMap<ModelKey, (ValueKind, Vec<u8>)>;
@@ -57,17 +59,20 @@ fn random_kind(rng: &mut Rng) -> ValueKind {
 }
 
 fn entries(memtable: &Memtable) -> Vec<(ModelKey, (ValueKind, Vec<u8>))> {
-    let mut iter = memtable.iter();
+    entries_of(&mut memtable.iter())
+}
+
+fn entries_of(iter: &mut dyn InternalIterator) -> Vec<(ModelKey, (ValueKind, Vec<u8>))> {
     iter.seek_to_first().unwrap();
     let mut found = Vec::new();
     while iter.valid() {
-        found.push(entry_at(&iter));
+        found.push(entry_at(iter));
         iter.next().unwrap();
     }
     found
 }
 
-fn entry_at(iter: &MemtableIter) -> (ModelKey, (ValueKind, Vec<u8>)) {
+fn entry_at(iter: &dyn InternalIterator) -> (ModelKey, (ValueKind, Vec<u8>)) {
     let key = iter.key();
     let model_key = (key.user_key.to_vec(), std::cmp::Reverse(key.seq().0));
     (model_key, (key.kind().unwrap(), iter.value().to_vec()))
@@ -133,7 +138,13 @@ fn a_memtable_agrees_with_a_sorted_map() {
             check_reads(&memtable, &model, &mut rng, in_order);
         }
         let expected: Vec<_> = model.clone().into_iter().collect();
+        let mut for_flush = memtable.sorted(&mut || {});
+        assert_eq!(entries_of(&mut *for_flush), expected);
         assert_eq!(entries(&memtable), expected);
+        assert_eq!(entries_of(&mut *for_flush), expected, "a range has put them in order");
+        let (target, _) = &expected[rng.below(count) as usize];
+        for_flush.seek(InternalKeyRef::seek(&target.0, SeqNum(target.1.0))).unwrap();
+        assert_eq!(entry_at(&*for_flush).0, *target);
         assert_eq!(memtable.entry_count(), count);
         assert_eq!(memtable.seq_range(), Some((SeqNum(1), SeqNum(count))));
         let data_bytes: usize =
@@ -143,87 +154,6 @@ fn a_memtable_agrees_with_a_sorted_map() {
             check_reads(&memtable, &model, &mut rng, true);
         }
     }
-}
-
-#[test]
-fn entries_wait_for_a_read_in_key_order_which_the_writer_expects_from_then_on() {
-    // All keys have room in the index.
-    let chunks = ChunkPool::new(&MemoryBudget::new(1 << 30), 4096);
-    let mut writer = MemtableWriter::new(&chunks, 1 << 20, usize::MAX, false);
-    let memtable = Arc::clone(writer.memtable());
-    let insert = |writer: &mut MemtableWriter, seq: u64| {
-        // Scattered keys, each written twice.
-        let key = (seq / 2).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
-        let key_ref = InternalKeyRef::new(&key, SeqNum(seq), ValueKind::Put);
-        insert_one(writer, key_ref, &seq.to_le_bytes());
-        let found = writer.memtable().get(&key, key_hash(&key), SeqNum(seq));
-        assert_eq!(found.map(|(found, ..)| found), Some(SeqNum(seq)));
-        let before = writer.memtable().get(&key, key_hash(&key), SeqNum(seq - 1));
-        assert_eq!(before.map(|(found, ..)| found), (seq % 2 == 1).then(|| SeqNum(seq - 1)));
-    };
-    let count = 2 * scaled(1_000);
-    // Number 0 is no write's.
-    (2..count).for_each(|seq| insert(&mut writer, seq));
-    assert_eq!(memtable.unordered_count(), count - 2, "point reads need no order");
-    assert!(!memtable.is_read_in_order());
-
-    assert_eq!(entries(&memtable).len() as u64, count - 2);
-    assert_eq!(memtable.unordered_count(), 0);
-    assert!(memtable.is_read_in_order());
-    (count..2 * count).for_each(|seq| insert(&mut writer, seq));
-    assert_eq!(memtable.unordered_count(), 0, "the next range has nothing to sort");
-}
-
-#[test]
-fn sorting_gives_way() {
-    let mut writer = new_memtable();
-    let mut rng = Rng::new(test_seed());
-    let count = scaled(20_000);
-    for seq in 1..=count {
-        let key = rng.below(u64::MAX).to_be_bytes();
-        insert_one(&mut writer, InternalKeyRef::new(&key, SeqNum(seq), ValueKind::Put), b"");
-    }
-    let mut step_count = 0;
-    writer.memtable().put_in_order(&mut || step_count += 1);
-    // At least when nodes are collected, looked at, compared once, and linked.
-    assert!(step_count > 3 * (count / 2048) + count / 32_768, "{step_count} steps");
-    let found = entries(writer.memtable());
-    assert!(found.len() as u64 == count && found.is_sorted_by(|a, b| a.0 < b.0));
-}
-
-/// Several readers need the order of what the writer has piled up, and of what it adds meanwhile.
-#[test]
-fn readers_that_need_the_order_at_the_same_time_help_each_other() {
-    let seed = test_seed();
-    println!("seed {seed}");
-    let count = scaled(40_000).max(2_000);
-    let mut rng = Rng::new(seed);
-    let mut writer = new_memtable();
-    let memtable = Arc::clone(writer.memtable());
-    let mut insert = |writer: &mut MemtableWriter, seq: u64| {
-        let key = rng.below(count).to_be_bytes();
-        insert_one(writer, InternalKeyRef::new(&key, SeqNum(seq), ValueKind::Put), b"");
-    };
-    (1..=count).for_each(|seq| insert(&mut writer, seq));
-    let inserted = AtomicU64::new(count);
-    std::thread::scope(|scope| {
-        for _ in 0..3 {
-            scope.spawn(|| {
-                for _ in 0..5 {
-                    let inserted = inserted.load(Ordering::Acquire);
-                    let found = entries(&memtable);
-                    assert!(found.is_sorted_by(|a, b| a.0 < b.0));
-                    let seen = found.iter().filter(|((_, seq), _)| seq.0 <= inserted).count();
-                    assert_eq!(seen as u64, inserted);
-                }
-            });
-        }
-        for seq in count + 1..=2 * count {
-            insert(&mut writer, seq);
-            inserted.store(seq, Ordering::Release);
-        }
-    });
-    assert_eq!(entries(&memtable).len() as u64, 2 * count);
 }
 
 #[test]
