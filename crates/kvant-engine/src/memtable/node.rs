@@ -96,6 +96,17 @@ pub(super) unsafe fn value_of<'a>(node: NodePtr) -> &'a [u8] {
     }
 }
 
+/// Length of a node's header, key and value.
+///
+/// # Safety
+/// As for [`key_of`].
+#[inline]
+pub(super) unsafe fn bytes_of(node: NodePtr) -> usize {
+    // SAFETY: as in `key_of`.
+    let NodeHeader { value_bytes, key_bytes, .. } = unsafe { node.read() };
+    size_of::<NodeHeader>() + key_bytes as usize + (value_bytes & !HAS_OLDER) as usize
+}
+
 /// The version before this one of the node's key, if the index knew it. `height` is the node's.
 ///
 /// # Safety

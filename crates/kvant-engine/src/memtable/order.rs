@@ -25,7 +25,7 @@
 //! Threads: one inserts; any put in order.
 
 use super::chunks::ChunkPool;
-use super::node::{NodeHeader, NodePtr, key_of, link_of, next_of};
+use super::node::{NodeHeader, NodePtr, bytes_of, key_of, link_of, next_of};
 use super::skiplist::{HEIGHT_MAX, Search, SkipList, Target, find, precedes};
 use crate::format::{InternalKeyRef, common_prefix_bytes, key_prefix};
 use crate::prefetch::prefetch;
@@ -48,6 +48,8 @@ const SPARSE_RATIO: usize = 16;
 /// Nodes ahead of the one that is linked or read which are fetched.
 const PREFETCH_DISTANCE: usize = 8;
 const CACHE_LINE_BYTES: usize = 64;
+/// The processor itself fetches what follows when it is read in order.
+const PREFETCHED_BYTES_MAX: usize = 256;
 
 /// All nodes in key order, without a link between them.
 pub(super) struct Sorted {
@@ -321,9 +323,17 @@ impl Sorted {
     #[inline]
     pub(super) fn get(&self, position: usize) -> Option<NodePtr> {
         if let Some(ahead) = self.handles.get(position + PREFETCH_DISTANCE) {
-            let node = ahead.node.as_ptr().cast::<u8>();
-            prefetch(node);
-            prefetch(node.wrapping_add(CACHE_LINE_BYTES));
+            prefetch(ahead.node.as_ptr());
+        }
+        // By now the header of a nearer one is there, and says how long it is.
+        if let Some(near) = self.handles.get(position + PREFETCH_DISTANCE / 2) {
+            let begin = near.node.as_ptr().cast::<u8>();
+            // SAFETY: handles are made from published nodes, and belong to a list that is alive.
+            let bytes = unsafe { bytes_of(near.node) }.min(PREFETCHED_BYTES_MAX);
+            for offset in (CACHE_LINE_BYTES..bytes).step_by(CACHE_LINE_BYTES) {
+                prefetch(begin.wrapping_add(offset));
+            }
+            prefetch(begin.wrapping_add(bytes - 1));
         }
         self.handles.get(position).map(|handle| handle.node)
     }

@@ -112,11 +112,8 @@ fn a_reused_log_has_only_its_own_records_after_a_kill() {
 #[test]
 fn a_log_reserves_what_the_one_before_it_has_used() {
     let disk = FaultyFs::new(1);
-    let options = Options {
-        sync: SyncLevel::Os,
-        memtable_bytes: 8 << 20,
-        ..Options::for_memory(64 << 20)
-    };
+    let options =
+        Options { sync: SyncLevel::Os, memtable_bytes: 8 << 20, ..Options::for_memory(64 << 20) };
     let world = world(&disk);
     let db = world.open(&options);
     assert_eq!(log_lengths(&disk), [options.memtable_bytes], "the first log");
