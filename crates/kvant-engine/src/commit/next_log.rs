@@ -272,8 +272,9 @@ impl NextLog {
     }
 
     /// Whether a log that holds `used_bytes` may be kept and is worth it: there is room for it, and
-    /// the system has its pages. To read them again would take longer than fresh ones. Where nothing
-    /// was written we do not look: the system would make pages of zeros, as many as it reads ahead.
+    /// the system has its pages. To read them again would take longer than fresh ones. Where
+    /// nothing was written we do not look: the system would make pages of zeros, as many as it
+    /// reads ahead.
     fn is_reusable(&self, num: FileNum, used_bytes: u64) -> bool {
         let Context { env, dir, .. } = &*self.context;
         if num <= self.last_recovered

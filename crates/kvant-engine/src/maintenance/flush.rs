@@ -6,10 +6,9 @@ use super::Maintenance;
 use super::pace::{Pace, Work};
 use crate::commit::space::flush_bytes;
 use crate::context::TaskName;
-use crate::cursor::InternalIterator;
 use crate::events::number;
 use crate::format::SeqNum;
-use crate::iter::{CompactionIter, Horizon, MergeIter, PacedIter};
+use crate::iter::{CompactionIter, Horizon, MergeIter, MergeSource, PacedIter};
 use crate::memtable::Memtable;
 use crate::tree::outputs::Outputs;
 use crate::tree::view::{SealedMemtable, is_nearly_full};
@@ -159,14 +158,14 @@ impl Maintenance {
         }
     }
 
-    /// The entries of a memtable in key order, the first part of its flush. Returns the share of that
-    /// part, too, for which writers have earned as much.
+    /// The entries of a memtable in key order, the first part of its flush, and the share of that
+    /// part, for which writers have earned as much.
     fn sort(
         &self,
         memtable: &Memtable,
         pace: &mut Pace<'_>,
         prepares_logs: &mut bool,
-    ) -> (Box<dyn InternalIterator>, f64) {
+    ) -> (MergeSource, f64) {
         let data_bytes = memtable.data_bytes();
         let order_share = pace.begin_head(memtable.unordered_count() * ORDER_BYTES, data_bytes);
         let step_share = 1.0 / memtable.order_step_count().max(1) as f64;

@@ -1,8 +1,8 @@
 //! The memtable: recent writes in key order, in memory, until they are flushed to a table.
 //!
 //! Entries in an arena, with a hash index and a skip list. None is ever moved or removed, and all
-//! memory is freed at once. Entries are put in key order when that order is read, by a flush or a
-//! range. Point reads do not need it.
+//! memory is freed at once. Entries are put in key order when a range reads it, and sorted for the
+//! flush. Point reads do not need it.
 //!
 //! - [`arena`]: memory that is allocated piece by piece and freed as a whole, in [`chunks`] that
 //!   memtables share;
