@@ -10,6 +10,7 @@ use crate::context::last_failure::LastFailure;
 use crate::context::{Context, TaskName};
 use crate::format::{FileNum, SeqNum};
 use crate::memtable::MemtableWriter;
+use crate::options::Options;
 use crate::tree::Tree;
 use crate::tree::view::{full_share, is_full, new_memtable};
 use crate::wal::{PreviousWal, WalWriter};
@@ -66,6 +67,16 @@ pub(crate) struct LogWriter {
     /// The end of the history before `wal`, where there is none yet.
     pub(crate) previous: Option<PreviousWal>,
     pub(crate) active: MemtableWriter,
+    /// How full `active` was when it was empty; `None` if it has records of logs before `wal`.
+    pub(crate) empty_share: Option<f64>,
+}
+
+impl LogWriter {
+    /// How much of the room of `active` the records of `wal` have taken, if it has no others.
+    fn filled_share(&self, options: &Options) -> Option<f64> {
+        let full_share = full_share(self.active.memtable(), options);
+        self.empty_share.map(|empty_share| (full_share - empty_share) / (1.0 - empty_share))
+    }
 }
 
 impl Log {
@@ -120,6 +131,7 @@ impl LogEnv {
         let wal_num = self.begin_log(writer)?;
         let Context { chunks, options, .. } = &*self.context;
         writer.active = new_memtable(chunks, options, Some(writer.active.memtable()));
+        writer.empty_share = Some(full_share(writer.active.memtable(), options));
         self.tree.views.seal(Arc::clone(writer.active.memtable()), wal_num);
         self.context.wake(TaskName::Flush);
         Ok(())
@@ -128,8 +140,8 @@ impl LogEnv {
     fn begin_log(&self, writer: &mut LogWriter) -> Result<FileNum> {
         let ended = writer.wal.as_ref().map(WalWriter::as_previous);
         if let Some(PreviousWal { file_num, final_bytes }) = ended {
-            let full_share = full_share(writer.active.memtable(), &self.context.options);
-            self.next_log.note_ended(file_num, final_bytes, full_share);
+            let filled_share = writer.filled_share(&self.context.options);
+            self.next_log.note_ended(file_num, final_bytes, filled_share);
         }
         let log = self.next_log.take()?;
         let previous = ended.or(writer.previous);

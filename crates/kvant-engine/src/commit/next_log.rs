@@ -4,8 +4,9 @@
 //! that puts wait neither for fresh ones nor for space, and no file is removed. What it holds is no
 //! part of the new log: `docs/formats/wal.md`.
 //!
-//! A log reserves as much as the one before it has used: how many bytes of log a memtable takes
-//! depends on the records. What does not fit is written behind it, by system calls.
+//! A log reserves what a full memtable would have taken of the last one that has ended: how many
+//! bytes of log that is depends on the records. What does not fit is written behind it, by system
+//! calls.
 //!
 //! Invariants:
 //! 1. logs are used in the order of their numbers;
@@ -30,8 +31,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Least room of the disk, in logs, with which a log is reserved ahead.
-const MAPPED_ROOM_LOGS: u64 = 8;
+/// Least room of the disk, in memtables, with which a log is reserved ahead.
+const MAPPED_ROOM_MEMTABLES: u64 = 8;
 /// Most old logs that are kept for the next ones. With one, a writer that needs the next log
 /// shortly before a flush ends would get a new file each time, and each flush would remove an old
 /// one.
@@ -42,11 +43,11 @@ const SAMPLED_PAGES: u64 = 64;
 const FIRST_LOG_BYTES_MAX: u64 = 32 << 20;
 /// The reserved bytes of a log are a multiple of this.
 const LOG_BYTES_UNIT: u64 = 1 << 20;
-/// A log reserves more than the one before it has used, by one part in this many.
+/// A log reserves one part in this many more than it is expected to take.
 const LOG_MARGIN_PARTS: f64 = 16.0;
 /// A log that is longer than needed by more than one part in this many is cut for its next use.
 const CUT_PARTS: u64 = 4;
-/// The least share of its memtable with which an ended log says how much a whole one takes.
+/// The least share of a memtable that an ended log has filled, to say what a whole one takes.
 const TELLING_SHARE: f64 = 0.5;
 
 pub(crate) struct NextLog {
@@ -61,8 +62,9 @@ pub(crate) struct NextLog {
 struct Slots {
     /// What a log usually takes.
     log_bytes: u64,
-    /// What the logs that have ended hold, until they are retired.
-    ended_bytes: BTreeMap<FileNum, u64>,
+    /// How far the files of logs have been written, by this log or one before it, from the end of a
+    /// log or the reuse of its file on until it is removed.
+    written_bytes: BTreeMap<FileNum, u64>,
     prepared: Option<PreparedLog>,
     /// Logs that are not needed any more, for the next ones, the oldest first: that is used first,
     /// so that the logs that are left have no gap. They have their old names.
@@ -102,8 +104,8 @@ fn map_log(
 
 fn may_map(context: &Context, working_bytes: u64) -> bool {
     let Context { env, dir, options, .. } = context;
-    let log_bytes = options.memtable_bytes;
-    let wanted_bytes = working_bytes.saturating_add(log_bytes.saturating_mul(MAPPED_ROOM_LOGS));
+    let room_bytes = options.memtable_bytes.saturating_mul(MAPPED_ROOM_MEMTABLES);
+    let wanted_bytes = working_bytes.saturating_add(room_bytes);
     options.sync != SyncLevel::Always
         && env.fs.available_bytes(dir).is_ok_and(|available| available >= wanted_bytes)
 }
@@ -116,7 +118,7 @@ impl NextLog {
     ) -> NextLog {
         let slots = Slots {
             log_bytes: first_log_bytes(context),
-            ended_bytes: BTreeMap::new(),
+            written_bytes: BTreeMap::new(),
             prepared: None,
             spares: VecDeque::new(),
         };
@@ -128,12 +130,14 @@ impl NextLog {
         }
     }
 
-    /// Log `num`, with `used_bytes`, has ended with a memtable that was full to `full_share`.
-    pub(crate) fn note_ended(&self, num: FileNum, used_bytes: u64, full_share: f64) {
+    /// Log `num`, with `used_bytes`, has ended. `filled_share`: of a memtable without records of
+    /// other logs.
+    pub(crate) fn note_ended(&self, num: FileNum, used_bytes: u64, filled_share: Option<f64>) {
         let mut slots = self.slots.lock();
-        slots.ended_bytes.insert(num, used_bytes);
-        if full_share >= TELLING_SHARE {
-            let whole_bytes = used_bytes as f64 / full_share;
+        let written_bytes = slots.written_bytes.entry(num).or_default();
+        *written_bytes = used_bytes.max(*written_bytes);
+        if let Some(filled_share) = filled_share.filter(|&share| share >= TELLING_SHARE) {
+            let whole_bytes = used_bytes as f64 / filled_share;
             let wanted_bytes = (whole_bytes * (1.0 + 1.0 / LOG_MARGIN_PARTS)) as u64;
             slots.log_bytes = wanted_bytes
                 .next_multiple_of(LOG_BYTES_UNIT)
@@ -178,7 +182,7 @@ impl NextLog {
         // While they are listed, the leader makes a log of no old one.
         let mut slots = self.slots.lock();
         slots.spares.clear();
-        let ended_bytes = slots.ended_bytes.clone();
+        let written_bytes = slots.written_bytes.clone();
         drop(slots);
         let mut old: Vec<FileNum> = list_files(&*env.fs, dir)?
             .into_iter()
@@ -186,9 +190,9 @@ impl NextLog {
             .map(|(_, num, _)| num)
             .collect();
         old.sort_unstable();
-        let newest = old.iter().rev().take(SPARES_MAX).map(|num| (*num, ended_bytes.get(num)));
+        let newest = old.iter().rev().take(SPARES_MAX).map(|num| (*num, written_bytes.get(num)));
         let is_kept = |&(num, bytes): &(FileNum, Option<&u64>)| {
-            bytes.is_some_and(|&used_bytes| self.is_reusable(num, used_bytes))
+            bytes.is_some_and(|&written_bytes| self.is_reusable(num, written_bytes))
         };
         let kept_count = newest.take_while(is_kept).count();
         let kept = old.split_off(old.len() - kept_count);
@@ -198,7 +202,7 @@ impl NextLog {
         if self.context.is_closing() {
             kept.into_iter().for_each(|num| self.remove(num));
         } else {
-            slots.ended_bytes.retain(|num, _| *num >= oldest || kept.contains(num));
+            slots.written_bytes.retain(|num, _| *num >= oldest || kept.contains(num));
             slots.spares = kept.into();
         }
         Ok(())
@@ -225,7 +229,12 @@ impl NextLog {
 
     fn make(&self, slots: &mut Slots) -> Result<PreparedLog> {
         match slots.spares.pop_front() {
-            Some(old) => self.reuse(old, slots.log_bytes),
+            Some(old) => {
+                let log = self.reuse(old, slots.log_bytes)?;
+                let written_bytes = slots.written_bytes.remove(&old).unwrap_or(0);
+                slots.written_bytes.insert(log.num, written_bytes.min(log.earlier_bytes));
+                Ok(log)
+            }
             None => self.create(slots.log_bytes),
         }
     }
@@ -271,11 +280,11 @@ impl NextLog {
         Ok(PreparedLog { num, path, file, mapped, earlier_bytes })
     }
 
-    /// Whether a log that holds `used_bytes` may be kept and is worth it: there is room for it, and
-    /// the system has its pages. To read them again would take longer than fresh ones. Where
-    /// nothing was written we do not look: the system would make pages of zeros, as many as it
-    /// reads ahead.
-    fn is_reusable(&self, num: FileNum, used_bytes: u64) -> bool {
+    /// Whether a log whose file is written up to `written_bytes` may be kept and is worth it: there
+    /// is room for it, and the system has its pages. To read them again would take longer than
+    /// fresh ones. Where nothing was written we do not look: the system would make pages of zeros,
+    /// as many as it reads ahead.
+    fn is_reusable(&self, num: FileNum, written_bytes: u64) -> bool {
         let Context { env, dir, .. } = &*self.context;
         if num <= self.last_recovered
             || self.admission.space.is_full()
@@ -287,7 +296,7 @@ impl NextLog {
             let file = env.fs.open(&file_path(dir, FileKind::Wal, num))?;
             let mut byte = [0];
             for index in 0..SAMPLED_PAGES {
-                let offset_bytes = used_bytes * index / SAMPLED_PAGES;
+                let offset_bytes = written_bytes * index / SAMPLED_PAGES;
                 if !file.try_read_exact_at(&mut byte, offset_bytes)? {
                     return Ok(false);
                 }

@@ -39,7 +39,7 @@ use crate::maintenance::Maintenance;
 use crate::options::{Options, SyncLevel};
 use crate::stats::RecoveryStats;
 use crate::table::{Table, TableContext};
-use crate::tree::view::{SuperVersion, Views};
+use crate::tree::view::{SuperVersion, Views, full_share};
 use crate::tree::{Tree, VersionState};
 use crate::version::{
     self, KnownLogs, Listed, ManifestState, ManifestWriter, ObsoleteQueue, RecoveredManifest,
@@ -143,7 +143,9 @@ fn open_locked(context: Context, resources: &Resources) -> Result<Core> {
     let tree = Arc::new(tree);
     let admission = Arc::new(Admission::new(&context, &tree, &sync));
     let log_env = LogEnv::new(&context, &tree, &admission, &sync, last_wal);
-    let log_writer = LogWriter { wal, previous, active };
+    let is_empty = active.memtable().is_empty();
+    let empty_share = is_empty.then(|| full_share(active.memtable(), options));
+    let log_writer = LogWriter { wal, previous, active, empty_share };
     let log = Arc::new(Pipeline::new(log_env, sync, log_writer, next_seq));
     let maintenance = Arc::new(Maintenance::new(&context, &tree, &admission, &log));
     remove_orphans(&tree, &files, manifest_num, &wals);

@@ -1,7 +1,7 @@
 //! Replay: the records of the log become memtables again.
 //!
 //! The log is in the order of time, and so are the inserts: memtables are put in key order when a
-//! range or a flush reads them. A bad record fails the whole opening.
+//! range reads them, and sorted for the flush. A bad record fails the whole opening.
 //!
 //! Invariants:
 //! 1. memtables change only between log files, so that a flush frees whole files;

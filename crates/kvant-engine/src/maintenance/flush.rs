@@ -18,9 +18,9 @@ use kvant_base::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What it costs to put an entry of a memtable in order, in bytes of entries that are written: a
-/// sixth of the time of a flush of records of 116 bytes.
-const ORDER_BYTES: u64 = 40;
+/// What it costs to sort an entry of a memtable, in bytes of entries that are written: a third of
+/// the time of a flush of records of 116 bytes.
+const ORDER_BYTES: u64 = 90;
 
 impl Maintenance {
     /// Flushes one memtable, or prepares the next log. True when there was something to do.

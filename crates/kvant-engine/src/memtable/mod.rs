@@ -102,7 +102,7 @@ impl Memtable {
         MemtableIter::new(Arc::clone(&self.entries))
     }
 
-    /// Whether a range has read it.
+    /// Whether it was read in key order.
     pub(crate) fn is_read_in_order(&self) -> bool {
         self.entries.is_read_in_order()
     }

@@ -129,6 +129,43 @@ fn a_log_reserves_what_the_one_before_it_has_used() {
     assert!(lengths.iter().all(|&bytes| bytes <= 5 << 20), "{lengths:?}");
 }
 
+/// A log that fills the rest of a memtable does not say what a whole one takes; nor does one that a
+/// flush has ended early.
+#[test]
+fn a_log_of_a_part_of_a_memtable_does_not_say_what_logs_need() {
+    let disk = FaultyFs::new(1);
+    let options =
+        Options { sync: SyncLevel::Os, memtable_bytes: 8 << 20, ..Options::for_memory(64 << 20) };
+    let killed = world(&disk);
+    let db = killed.open(&options);
+    let put = |db: &Db, number: u32| {
+        db.put(format!("key{number:06}").as_bytes(), &[7; 500], None).expect("written");
+    };
+    (0..9_000).for_each(|number| put(&db, number));
+    kill(&killed, &disk, db);
+
+    let world = world(&disk);
+    let db = world.open(&options);
+    let mut number = 9_000;
+    while db.stats().memtables.sealed_count == 0 {
+        put(&db, number);
+        number += 1;
+    }
+    assert!(
+        (9_001..13_000).contains(&number),
+        "the replayed records are in the active memtable: {number}"
+    );
+    world.spawner.run_until_idle();
+    db.flush().expect("flushed");
+    for _ in 0..3 {
+        put(&db, number);
+        db.flush().expect("flushed");
+        world.spawner.run_until_idle();
+    }
+    let lengths = log_lengths(&disk);
+    assert!(lengths.iter().all(|&bytes| bytes == options.memtable_bytes), "{lengths:?}");
+}
+
 /// To look for pages where nothing was written would have the system make them.
 #[test]
 fn an_old_log_is_looked_at_only_where_it_was_written() {
