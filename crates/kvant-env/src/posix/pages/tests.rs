@@ -1,7 +1,14 @@
 use super::*;
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
+
+/// For tests that take all free pages, or look at pages that are free: one at a time.
+fn with_all_pages() -> MutexGuard<'static, ()> {
+    static ALL_PAGES: Mutex<()> = Mutex::new(());
+    ALL_PAGES.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A page full of this byte.
 fn filled(byte: u8) -> Buffer {
@@ -39,6 +46,7 @@ fn is_resident(page: *const u8) -> bool {
 #[test]
 fn chunks_lie_side_by_side_in_few_mappings() {
     const COUNT: usize = 4 * RANGE_BYTES / CHUNK_BYTES;
+    let _alone = with_all_pages();
     let mut taken: Vec<Buffer> = Vec::new();
     let mapping_count = || fs::read_to_string("/proc/self/maps").expect("readable").lines().count();
     let before = mapping_count();
@@ -61,6 +69,7 @@ fn filled_and_prepared() -> Buffer {
 #[test]
 fn a_prepared_chunk_is_provided_before_its_pages_are_used() {
     static WAKE_COUNT: AtomicUsize = AtomicUsize::new(0);
+    let _alone = with_all_pages();
     on_pages_wanted(|| {
         WAKE_COUNT.fetch_add(1, Ordering::Relaxed);
     });
@@ -85,6 +94,7 @@ fn a_prepared_chunk_is_provided_before_its_pages_are_used() {
 #[test]
 fn free_pages_return_to_the_system_although_others_are_between_them() {
     const COUNT: usize = 8 << 10;
+    let _alone = with_all_pages();
     let (mut kept, mut freed) = (Vec::new(), Vec::new());
     let buffers: Vec<Buffer> = (0..COUNT).map(|_| filled_and_prepared()).collect();
     for (number, buffer) in buffers.into_iter().enumerate() {
