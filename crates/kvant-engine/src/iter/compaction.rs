@@ -10,6 +10,8 @@
 //!    beneath the output, and in stripe 0, whose older versions are dropped with it.
 //! 3. An expired value is treated as a tombstone for every snapshot: expiry is by wall clock, not
 //!    by sequence number.
+//! 4. A value gets sequence number 0 only if every reader sees it and nothing is older: with
+//!    nothing beneath the output, and in stripe 0. Random sequence numbers do not compress.
 
 use super::visible::{expiry_of, kind_of};
 use crate::cursor::{InternalIterator, StoredBlock};
@@ -40,7 +42,8 @@ pub(crate) struct KeptEntry<'a> {
     pub(crate) own_block: Option<StoredBlock<'a>>,
 }
 
-/// Shorter values are not asked for a block of their own.
+/// Shorter values are not asked for a block of their own. Longer ones keep their sequence numbers,
+/// which are in those blocks.
 const OWN_BLOCK_VALUE_BYTES_MIN: usize = 1 << 10;
 
 /// The entries of a merged input that are kept, in order.
@@ -86,12 +89,20 @@ impl<I: InternalIterator> CompactionIter<I> {
                 let starts_user_key = std::mem::take(&mut self.at_new_user_key);
                 let is_long = value.len() >= OWN_BLOCK_VALUE_BYTES_MIN;
                 let own_block = is_long.then(|| self.inner.own_block()).flatten();
-                let key = InternalKeyRef::new(key.user_key, key.seq(), kind);
+                let needs_no_seq = self.nothing_is_older() && kind != ValueKind::Delete && !is_long;
+                let seq = if needs_no_seq { SeqNum(0) } else { key.seq() };
+                let key = InternalKeyRef::new(key.user_key, seq, kind);
                 return Ok(Some(KeptEntry { key, value, starts_user_key, own_block }));
             }
             self.inner.next()?;
         }
         Ok(None)
+    }
+
+    /// Whether every reader sees the entry at the cursor, or a newer version, and none needs an
+    /// older one.
+    fn nothing_is_older(&self) -> bool {
+        self.horizon.bottommost && self.stripe == Some(0)
     }
 
     /// The kind with which the entry at the cursor is kept; `None` if it is dropped.
@@ -113,8 +124,7 @@ impl<I: InternalIterator> CompactionIter<I> {
         if kind != ValueKind::Delete && !expired {
             return Ok(Some(kind));
         }
-        let droppable = self.horizon.bottommost && stripe == 0;
-        Ok((!droppable).then_some(ValueKind::Delete))
+        Ok((!self.nothing_is_older()).then_some(ValueKind::Delete))
     }
 }
 

@@ -19,6 +19,13 @@ impl Written {
         };
         self.files("wal").into_iter().find(has_text).expect("a log")
     }
+
+    fn damage_manifest(&self) {
+        let files = self.disk.files().into_iter().map(|(path, _)| path);
+        let is_manifest = |path: &PathBuf| path.to_string_lossy().contains("MANIFEST-");
+        let manifest = files.filter(is_manifest).max().expect("every database has one");
+        self.disk.flip_byte(&manifest, 0, 1).expect("there");
+    }
 }
 
 /// A flushed log is there while it waits for its reuse, or after a power loss that undid its
@@ -74,14 +81,41 @@ fn a_manifest_that_cannot_be_read_is_a_loss_even_without_tables_and_logs() {
     for log in written.files("wal") {
         written.disk.remove_file(&log).expect("removed");
     }
-    let files = written.disk.files().into_iter().map(|(path, _)| path);
-    let is_manifest = |path: &PathBuf| path.to_string_lossy().contains("MANIFEST-");
-    let manifest = files.filter(is_manifest).max().expect("every database has one");
-    written.disk.flip_byte(&manifest, 0, 1).expect("there");
+    written.damage_manifest();
     let (report, found) = written.repair();
     assert!(found.is_empty());
     assert_eq!(report.losses.len(), 1, "{:?}", report.losses);
     assert!(report.losses[0].starts_with("the manifest: "), "{:?}", report.losses);
+}
+
+/// Values that a compaction leaves in the last level have no sequence numbers. A table of them that
+/// was rewritten is there until it is removed: then the file number tells which one is newer.
+#[test]
+fn without_a_manifest_a_rewritten_table_hides_the_one_before_it() {
+    let mut written = Written::new(SyncLevel::Always);
+    let db = written.world().open(&written.options);
+    written.write(&db, "oldest");
+    db.flush().expect("flushed");
+    written.write(&db, "old");
+    db.compact().expect("compacted");
+    let old = written.files("sst").remove(0);
+    let contents = written.disk.contents(&old).expect("there");
+    written.write(&db, "new");
+    db.compact().expect("compacted");
+    db.close().expect("closed");
+    let file = written.disk.create(&old).expect("it has been removed");
+    file.write_all_at(&contents, 0).expect("written");
+    written.damage_manifest();
+    let (report, found) = written.repair();
+    assert_eq!((report.whole_table_count, found), (2, written.expected.clone()));
+
+    let db = written.world().open(&written.options);
+    db.put(b"key05", b"newest", None).expect("written");
+    written.expected.insert(b"key05".to_vec(), b"newest".to_vec());
+    db.compact().expect("compacted");
+    let found: Map = all_records(&db).expect("readable").into_iter().collect();
+    assert_eq!(found, written.expected);
+    db.close().expect("closed");
 }
 
 #[test]
