@@ -11,7 +11,8 @@
 //! 3. An expired value is treated as a tombstone for every snapshot: expiry is by wall clock, not
 //!    by sequence number.
 //! 4. A value gets sequence number 0 only if every reader sees it and nothing is older: with
-//!    nothing beneath the output, and in stripe 0. Random sequence numbers do not compress.
+//!    nothing beneath the output, and in stripe 0. Random sequence numbers do not compress. One
+//!    that expires keeps its own, so that entries with 0 are of one kind, and equal for one key.
 
 use super::visible::{expiry_of, kind_of};
 use crate::cursor::{InternalIterator, StoredBlock};
@@ -42,8 +43,7 @@ pub(crate) struct KeptEntry<'a> {
     pub(crate) own_block: Option<StoredBlock<'a>>,
 }
 
-/// Shorter values are not asked for a block of their own. Longer ones keep their sequence numbers,
-/// which are in those blocks.
+/// Shorter values are not asked for a block of their own.
 const OWN_BLOCK_VALUE_BYTES_MIN: usize = 1 << 10;
 
 /// The entries of a merged input that are kept, in order.
@@ -89,7 +89,9 @@ impl<I: InternalIterator> CompactionIter<I> {
                 let starts_user_key = std::mem::take(&mut self.at_new_user_key);
                 let is_long = value.len() >= OWN_BLOCK_VALUE_BYTES_MIN;
                 let own_block = is_long.then(|| self.inner.own_block()).flatten();
-                let needs_no_seq = self.nothing_is_older() && kind != ValueKind::Delete && !is_long;
+                // A block of its own is copied as it is, with the sequence number.
+                let needs_no_seq =
+                    self.nothing_is_older() && kind == ValueKind::Put && own_block.is_none();
                 let seq = if needs_no_seq { SeqNum(0) } else { key.seq() };
                 let key = InternalKeyRef::new(key.user_key, seq, kind);
                 return Ok(Some(KeptEntry { key, value, starts_user_key, own_block }));

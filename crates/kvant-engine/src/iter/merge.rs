@@ -29,7 +29,8 @@ const HEAD_WITHOUT_BASE: u64 = u64::MAX;
 const TIES_MAX: u32 = 32;
 
 /// Merges sources by internal key, and equal keys by the order of the sources. Keys can be equal
-/// after a recovery, which may write the entries of a log to a table again.
+/// after a recovery, which may write the entries of a log to a table again, and after a repair
+/// without a manifest, with different values (decision 0051).
 pub(crate) struct MergeIter<S = MergeSource> {
     sources: Vec<S>,
     heap: Vec<Slot>,

@@ -2,7 +2,8 @@
 //!
 //! 1. The tables are those that the manifest names; without a readable manifest, every table in the
 //!    directory, in level 0, where sequence numbers decide which entry is newest. Then records may
-//!    reappear whose tombstones have been compacted away.
+//!    reappear whose tombstones have been compacted away, and older values of records whose newest
+//!    one has lost its sequence number, if a table or log that is not needed any more is there.
 //! 2. A damaged table is replaced by one with the entries of its readable blocks, in the same
 //!    level. A table under the name of another one is identified by its properties and rewritten.
 //! 3. Damaged logs are replayed up to the damage, a prefix of the history, into a new table in the

@@ -89,7 +89,8 @@ fn a_manifest_that_cannot_be_read_is_a_loss_even_without_tables_and_logs() {
 }
 
 /// Values that a compaction leaves in the last level have no sequence numbers. A table of them that
-/// was rewritten is there until it is removed: then the file number tells which one is newer.
+/// was rewritten is there until it is removed: if neither has any, the file number tells which one
+/// is newer.
 #[test]
 fn without_a_manifest_a_rewritten_table_hides_the_one_before_it() {
     let mut written = Written::new(SyncLevel::Always);
