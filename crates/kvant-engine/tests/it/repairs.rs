@@ -119,6 +119,25 @@ fn without_a_manifest_a_rewritten_table_hides_the_one_before_it() {
     db.close().expect("closed");
 }
 
+/// A compaction copies the block of a long value, and the sequence number in it, where other values
+/// lose theirs.
+#[test]
+fn copied_blocks_have_sequence_numbers_that_their_table_states() {
+    let mut written = Written::new(SyncLevel::Always);
+    let db = written.world().open(&written.options);
+    for key in ["key1", "key2", "key1"] {
+        let value = key.repeat(1000);
+        db.put(key.as_bytes(), value.as_bytes(), None).expect("written");
+        written.expected.insert(key.into(), value.into());
+        db.flush().expect("flushed");
+    }
+    db.compact().expect("compacted");
+    db.close().expect("closed");
+    assert!(written.is_whole());
+    let (report, found) = written.repair();
+    assert_eq!((report.damaged_table_count, found), (0, written.expected));
+}
+
 #[test]
 fn a_repair_that_fails_late_loses_no_damaged_file() {
     for (op, suffix) in [
