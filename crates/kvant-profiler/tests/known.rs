@@ -56,11 +56,12 @@ fn long_calls_keep_their_share_beside_competing_processes() {
         seed: 7,
     };
     let _neighbours = Neighbours::begin();
-    // An average: of about 1,400 samples the share may be three points off by chance.
+    // An average: of about 1,700 samples the share may be three points off by chance, and it is two
+    // to three points too large (docs/decisions/0009).
     let outcomes: Vec<_> = (0..3).map(|_| known::run(plan)).collect();
     let missing: f64 =
         outcomes.iter().map(|outcome| outcome.truth[LONG] - outcome.seen[LONG]).sum();
-    assert!((missing / 3.0).abs() < 4.0, "{outcomes:#?}");
+    assert!((missing / 3.0).abs() < 6.0, "{outcomes:#?}");
 }
 
 const BURST_COUNT: u64 = 5;

@@ -16,6 +16,8 @@ pub(super) struct Registers {
     pub(super) fp: usize,
     /// Whether the signal interrupted a system call that waited, which then fails or is restarted.
     pub(super) is_call_interrupted: bool,
+    /// Whether the signal was delivered at the end of a system call.
+    pub(super) is_after_call: bool,
 }
 
 const INTERRUPTED: i64 = -(libc::EINTR as i64);
@@ -36,6 +38,7 @@ impl Registers {
             sp: register(libc::REG_RSP),
             fp: register(libc::REG_RBP),
             is_call_interrupted: (pc == after_call && has_failed) || pc + CALL_BYTES == after_call,
+            is_after_call: pc == after_call,
         }
     }
 }
@@ -53,12 +56,13 @@ impl Registers {
         // SAFETY: the thread continues at `pc`, and no code begins with the instruction after a
         // call.
         let instruction = |address: usize| unsafe { *(address as *const u32) };
+        let is_after_call = instruction(pc - CALL_BYTES) == CALL;
         Registers {
             pc,
             sp: context.uc_mcontext.sp as usize,
             fp: context.uc_mcontext.regs[29] as usize,
-            is_call_interrupted: instruction(pc) == CALL
-                || (has_failed && instruction(pc - CALL_BYTES) == CALL),
+            is_call_interrupted: instruction(pc) == CALL || (has_failed && is_after_call),
+            is_after_call,
         }
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! Only a running thread is sampled:
 //! - A thread that is ready but has no processor gets the signal late and is not sampled, as far as
-//!   that can be told from a long system call ([`Passed::was_off_processor`]).
+//!   that can be told from a long system call ([`Passed::was_running`]).
 //! - A thread that waits in a system call is woken by the signal; its registers show that
 //!   ([`Registers::is_call_interrupted`]).
 //! - During an announced wait the timer rests ([`thread_waits::rest_if_waiting`]), and the wait's
@@ -47,13 +47,15 @@ const GAPS_MAX: usize = 8;
 const WAIT_SHARE_MAX: f64 = 0.95;
 /// A thread that runs outside of the kernel gets its signal within this time.
 const LATE_NS_MIN: u64 = 50_000;
+/// Time that it took to read the clocks is less than this.
+const ON_NS_MIN: u64 = 10_000;
 
 /// The thread has stopped waiting: restarts the timer that rested.
 pub(super) fn resume(pace: &Pace) {
     let now_mono_ns = clock::monotonic_ns();
     Passed::measure(pace, now_mono_ns, clock::own_cpu_ns());
     // The full rate, however long it has waited: it runs now, and announces its next wait.
-    set_next(pace, now_mono_ns, pace.mean_ns());
+    set_next(pace, now_mono_ns, pace.mean_ns(), |_| ());
 }
 
 /// How a thread has spent some time.
@@ -87,13 +89,29 @@ impl Passed {
         }
     }
 
-    /// Whether the thread is taken to have had no processor when its timer fired. A late signal
-    /// found it in the kernel, or ready without a processor. Which came first is unknown; only the
-    /// recent duration of each is. So the answer is random with these odds, which is right on
-    /// average: the timer fires at any moment of that time.
-    fn was_off_processor(self, late_ns: u64) -> bool {
+    /// Whether the thread is taken to have run when its timer fired, `late_ns` before the signal.
+    ///
+    /// A thread outside of the kernel gets the signal at once unless it has no processor. In a call
+    /// that runs it also comes late; whether the timer fired while the thread ran or while it had
+    /// no processor is unknown, only the recent duration of each is known. So the result is random
+    /// with these odds, which is right on average: the timer fires at any moment of that time.
+    fn was_running(self, late_ns: u64, is_after_call: bool) -> bool {
+        late_ns <= LATE_NS_MIN
+            || match is_after_call {
+                true => chance::fraction() < self.lately_on_share(),
+                // If all of the delay is explained by that, it had none when the timer fired.
+                false => self.lately_off_ns + ON_NS_MIN < late_ns,
+            }
+    }
+
+    /// The CPU time of the thread in the last `late_ns`, about.
+    fn cpu_ns_of(self, late_ns: u64) -> u64 {
+        (late_ns as f64 * self.lately_on_share()) as u64
+    }
+
+    fn lately_on_share(self) -> f64 {
         let lately_ns = self.lately_cpu_ns + self.lately_off_ns;
-        late_ns > LATE_NS_MIN && chance::fraction() * (lately_ns as f64) < self.lately_off_ns as f64
+        self.lately_cpu_ns as f64 / lately_ns.max(1) as f64
     }
 }
 
@@ -148,12 +166,13 @@ impl Drop for Timer {
     }
 }
 
-/// Sets the timer for the next moment, unless it has been deleted.
-fn set_next(pace: &Pace, now_mono_ns: u64, mean_gap_ns: f64) {
+/// Sets the timer for the next moment, unless it has been deleted. Calls `on_passed` with the
+/// moment at which it fired, and those since then.
+fn set_next(pace: &Pace, now_mono_ns: u64, mean_gap_ns: f64, on_passed: impl FnMut(u64)) {
     let id = pace.id.load(Ordering::Acquire);
     if id != NO_TIMER {
         let last_mono_ns = pace.due_mono_ns.load(Ordering::Relaxed);
-        let due_mono_ns = next_moment_ns(last_mono_ns, now_mono_ns, mean_gap_ns);
+        let due_mono_ns = next_moment_ns(last_mono_ns, now_mono_ns, mean_gap_ns, on_passed);
         thread_waits::note_due(due_mono_ns);
         // It may be deleted at this moment.
         let (Ok(()) | Err(_)) = set(pace, id, due_mono_ns);
@@ -187,10 +206,16 @@ fn set(pace: &Pace, id: c_int, due_mono_ns: u64) -> io::Result<()> {
 
 /// The first moment after `now_ns` in the sequence of random moments that contains `last_ns`. (A
 /// new sequence would have none for half a gap: work shorter than that after a wait would never be
-/// sampled.)
-fn next_moment_ns(last_ns: u64, now_ns: u64, mean_gap_ns: f64) -> u64 {
+/// sampled.) Calls `on_passed` with `last_ns` and each moment up to `now_ns`.
+fn next_moment_ns(
+    last_ns: u64,
+    now_ns: u64,
+    mean_gap_ns: f64,
+    mut on_passed: impl FnMut(u64),
+) -> u64 {
     let mut next_ns = last_ns;
     for _ in 0..GAPS_MAX {
+        on_passed(next_ns);
         next_ns += (mean_gap_ns * (0.5 + chance::fraction())) as u64;
         if next_ns > now_ns {
             return next_ns;
@@ -215,7 +240,6 @@ pub(super) fn fired(lane: &'static Lane, registers: Registers, now_mono_ns: u64)
         return None;
     }
     let now_cpu_ns = clock::own_cpu_ns();
-    let late_ns = now_mono_ns.saturating_sub(pace.due_mono_ns.load(Ordering::Relaxed));
     let passed = Passed::measure(pace, now_mono_ns, now_cpu_ns);
     let running_share = pace.running_share.add(passed.wall_ns, passed.cpu_ns);
     let mean_ns = pace.mean_ns();
@@ -226,13 +250,23 @@ pub(super) fn fired(lane: &'static Lane, registers: Registers, now_mono_ns: u64)
             .min(SLEEPER_GAP_NS_MAX)
             .max(mean_ns),
     };
-    set_next(pace, now_mono_ns, mean_gap_ns);
-    if registers.is_call_interrupted || passed.was_off_processor(late_ns) {
+    // How long ago the thread is taken to have run. A call gets one signal for all its moments.
+    let mut late_ns = None;
+    let due_mono_ns = pace.due_mono_ns.load(Ordering::Relaxed);
+    set_next(pace, now_mono_ns, mean_gap_ns, |moment_mono_ns| {
+        let passed_ns = now_mono_ns.saturating_sub(moment_mono_ns);
+        let is_possible = registers.is_after_call || moment_mono_ns == due_mono_ns;
+        if is_possible && passed.was_running(passed_ns, registers.is_after_call) {
+            late_ns = Some(passed_ns);
+        }
+    });
+    if registers.is_call_interrupted {
         return None;
     }
-    // Up to the moment at which the timer fired: up to now, a long system call would count for more
-    // the longer it lasted.
-    let cpu_ns = clock::advance(&lane.sampled_cpu_ns, now_cpu_ns.saturating_sub(late_ns));
+    // Up to the last moment at which it ran: up to now, a long system call would count for more the
+    // longer it lasted.
+    let late_cpu_ns = passed.cpu_ns_of(late_ns?);
+    let cpu_ns = clock::advance(&lane.sampled_cpu_ns, now_cpu_ns.saturating_sub(late_cpu_ns));
     // A share rather than the difference: one measured wait stands for many, more than there may
     // have been since the last sample.
     let wait_share = pace.wait_share.add(cpu_ns, thread_waits::take_cpu_ns());
