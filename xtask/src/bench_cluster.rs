@@ -1,7 +1,10 @@
 //! `cargo xtask bench cluster`: Kvant's server on a cluster, beside the driver alone in a loop.
 //!
-//! Both do the same requests on the same nodes, by turns: driver, server, server, driver in each
-//! round, so that what changes with time, as a node's caches and compiled code do, falls on both.
+//! Both do the same requests on the same nodes, by turns: driver, server, server, driver in a
+//! round, the other way round in the next, so that what changes with time falls on both. Before
+//! that the nodes are warmed up: they compile what an operation needs, and the CPU time of a
+//! request falls, to less than half.
+//!
 //! The last processor of this machine is the programs', the others are the nodes', as if these were
 //! machines of their own: otherwise a rate says how much CPU time nodes, server and generator need
 //! together, which `--shared` shows.
@@ -30,10 +33,16 @@ const KEYS: u64 = 100_000;
 /// Nodes that use less CPU time in a second, in microseconds, are at rest.
 const REST_US: f64 = 50_000.0;
 const REST_WAIT_MAX_S: u64 = 60;
-/// Requests by which nodes compile what an operation needs, in times those of a measurement.
-const WARM_UP_FACTOR: u64 = 5;
-/// Requests of a measurement, by operation: some seconds.
-const OPERATIONS: [(&str, u64); 3] = [("put", 60_000), ("get", 60_000), ("range", 6_000)];
+const OPERATIONS: [&str; 3] = ["put", "get", "range"];
+/// Requests of the first pass of a warm-up. Others, and measurements, have as many as the slower of
+/// driver and server does in [`MEASUREMENT_S`], and at least these.
+const REQUESTS_MIN: u64 = 500;
+const MEASUREMENT_S: f64 = 3.0;
+/// Nodes are steady if in this many passes in a row a request took at least this part of the least
+/// CPU time before.
+const STEADY_PASSES: usize = 3;
+const STEADY_SHARE: f64 = 0.95;
+const WARM_UP_PASSES_MAX: usize = 20;
 
 pub(crate) fn command() -> Command {
     let nodes = Arg::new("nodes").long("nodes").value_name("N").default_value("1");
@@ -48,7 +57,7 @@ pub(crate) fn command() -> Command {
         .arg(nodes.value_parser(value_parser!(u8).range(1..=3)).help("Nodes to start"))
         .arg(process::number("in-flight", "Requests at a time").default_value("64"))
         .arg(buckets.value_parser(value_parser!(u64)).help("Partitions: each number in turn"))
-        .arg(only.value_parser(OPERATIONS.map(|(name, _)| name)).help("Of operations, this one"))
+        .arg(only.value_parser(OPERATIONS).help("Of operations, this one"))
         .arg(process::number("rounds", "Measurements of each kind").default_value("3"))
         .arg(shared.help("Let nodes and programs share all processors"))
 }
@@ -81,7 +90,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Verdict {
     let buckets: Vec<u64> = matches.get_many("buckets").into_iter().flatten().copied().collect();
     let only = matches.get_one::<String>("only");
     let operations: Vec<_> =
-        OPERATIONS.into_iter().filter(|(name, _)| only.is_none_or(|only| only == name)).collect();
+        OPERATIONS.into_iter().filter(|name| only.is_none_or(|only| only == name)).collect();
     cluster::with(nodes, false, || {
         let count = thread::available_parallelism().map_err(about("processors"))?.get();
         let processors = if matches.get_flag("shared") {
@@ -118,7 +127,7 @@ fn measure(
     buckets: u64,
     in_flight: u64,
     rounds: u64,
-    operations: &[(&'static str, u64)],
+    operations: &[&'static str],
     processors: Processors,
 ) -> Result<(), String> {
     let keyspace = format!("bench_{buckets}");
@@ -146,16 +155,19 @@ fn measure(
     println!("nodes {nodes}, buckets {buckets}, {in_flight} requests in flight, {KEYS} records");
     println!("                  a second   CPU a request in us          processors used, of 1");
     println!("                             program  generator   nodes   programs  nodes");
-    for &(operation, count) in operations {
-        bench.driver(operation, WARM_UP_FACTOR * count)?;
+    for &operation in operations {
+        let count = bench.warm_up(&cluster_server, operation)?;
         bench.wait_for_rest()?;
         let (mut driver, mut kvant, mut memory) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..rounds {
-            driver.push(bench.driver(operation, count)?);
-            for _ in 0..2 {
-                kvant.push(bench.server(&cluster_server, operation, count, None)?);
+        for round in 0..rounds {
+            let is_even = round % 2 == 0;
+            for is_driver in [is_even, !is_even, !is_even, is_even] {
+                if is_driver {
+                    driver.push(bench.driver(operation, count)?);
+                } else {
+                    kvant.push(bench.server(&cluster_server, operation, count, None)?);
+                }
             }
-            driver.push(bench.driver(operation, count)?);
             let rate = median(&kvant).rate;
             memory.push(bench.server(&memory_server, operation, count, Some(rate))?);
         }
@@ -219,6 +231,30 @@ impl Bench {
         let nodes_us = (self.nodes_us()? - begin_us) / requests / 1.1;
         let cpu_us = figure("cpu_us")? / requests;
         Ok(Figure { rate, cpu_us, generator_us: 0.0, nodes_us })
+    }
+
+    /// Has the nodes compile what the operation needs, by driver and server in turn. Returns a
+    /// number of requests that takes some seconds.
+    fn warm_up(&self, server: &Server, operation: &str) -> Result<u64, String> {
+        let (mut count, mut least_us, mut steady_count) = (REQUESTS_MIN, f64::INFINITY, 0);
+        for number in 1..=WARM_UP_PASSES_MAX {
+            let driver = self.driver(operation, count)?;
+            let kvant = self.server(server, operation, count, None)?;
+            count = ((driver.rate.min(kvant.rate) * MEASUREMENT_S) as u64).max(REQUESTS_MIN);
+            if number == 1 {
+                // Mostly the start of a session.
+                continue;
+            }
+            let nodes_us = driver.nodes_us + kvant.nodes_us;
+            steady_count = if nodes_us < STEADY_SHARE * least_us { 0 } else { steady_count + 1 };
+            least_us = nodes_us.min(least_us);
+            if steady_count == STEADY_PASSES {
+                println!("{operation:<8} warm after {number} passes; {count} requests each");
+                return Ok(count);
+            }
+        }
+        println!("{operation:<8} nodes are not steady after {WARM_UP_PASSES_MAX} passes");
+        Ok(count)
     }
 
     /// Waits until nothing goes on in the nodes: flushes, compactions, compilation.

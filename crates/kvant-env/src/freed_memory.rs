@@ -11,7 +11,7 @@
 //! is counted from then on, as [`Consumer::Process`], so that the block cache makes room for it.
 //! Mapped files are resident too: the program's, and the tables of LevelDB.
 //!
-//! The same task prepares pages for the cache, so that threads that need some need not.
+//! The same task prepares pages for blocks and filters, so that threads that need some need not.
 //!
 //! Threads: a task of its own, which looks once per second, 20 times near the limit, and when pages
 //! are wanted. It has the priority of a selector, because of these locks.
@@ -64,7 +64,7 @@ struct FreedMemory {
 /// What is released.
 #[derive(Clone, Copy)]
 enum Kind {
-    /// Free pages of the block cache.
+    /// Free pages of blocks and filters.
     Pages,
     /// Freed memory of the allocator.
     Heaps,

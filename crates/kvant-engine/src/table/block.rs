@@ -28,7 +28,7 @@ impl Block {
         match self {
             Block::Data(data) => data.heap_bytes(),
             Block::Index(index) => index.heap_bytes(),
-            Block::Filter(filter) => filter.heap_bytes(),
+            Block::Filter(filter) => filter.memory_bytes(),
         }
     }
 

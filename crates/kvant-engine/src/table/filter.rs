@@ -7,12 +7,15 @@
 
 use super::stored::{Malformed, Parsed};
 use crate::prefetch::prefetch;
+use kvant_env::posix::Page;
 use std::f64::consts::LN_2;
 
 /// Most bits set per key.
 const PROBES_MAX: u32 = 24;
 const LINE_BITS: f64 = 512.0;
 const LINE_BYTES: usize = 64;
+const PAGE_LINES: usize = Page::BYTES / LINE_BYTES;
+const PAGE_BYTES: u64 = Page::BYTES as u64;
 /// An odd number derived from the golden ratio: multiplication spreads the low bits of a hash into
 /// the high bits that a probe uses.
 const PROBE_STEP: u32 = 0x9e37_79b9;
@@ -21,15 +24,62 @@ const PROBE_STEP: u32 = 0x9e37_79b9;
 const MODEL_MARGIN: f64 = 1.1;
 const BITS_PER_KEY_MAX: f64 = 64.0;
 
-/// One cache line of the filter.
+/// One cache line of the filter: eight little-endian words.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Line([u64; 8]);
+struct Line([u8; LINE_BYTES]);
 
 /// A filter over hashes of user keys.
 pub(crate) struct Filter {
-    lines: Vec<Line>,
+    lines: Lines,
     probe_count: u32,
+}
+
+/// Where the lines of a filter are. Those of a table that is read are in pages, which are parts of
+/// huge pages: docs/decisions/0052. Short filters are in the heap, and those being built.
+enum Lines {
+    Pages { pages: Vec<Page>, line_count: usize },
+    Heap(Vec<Line>),
+}
+
+impl Lines {
+    fn copied(lines: &[[u8; LINE_BYTES]]) -> Lines {
+        Lines::in_pages(lines)
+            .unwrap_or_else(|| Lines::Heap(lines.iter().map(|line| Line(*line)).collect()))
+    }
+
+    /// `None` if they are few, or there are no pages.
+    fn in_pages(lines: &[[u8; LINE_BYTES]]) -> Option<Lines> {
+        if lines.len() < PAGE_LINES {
+            return None;
+        }
+        let mut pages = Vec::with_capacity(lines.len().div_ceil(PAGE_LINES));
+        for bytes in lines.as_flattened().chunks(Page::BYTES) {
+            let mut page = Page::new()?;
+            page[..bytes.len()].copy_from_slice(bytes);
+            pages.push(page);
+        }
+        Some(Lines::Pages { pages, line_count: lines.len() })
+    }
+
+    #[inline]
+    fn len(&self) -> usize {
+        match self {
+            Lines::Pages { line_count, .. } => *line_count,
+            Lines::Heap(lines) => lines.len(),
+        }
+    }
+
+    #[inline]
+    fn get(&self, index: usize) -> &[u8; LINE_BYTES] {
+        match self {
+            Lines::Pages { pages, .. } => {
+                let (lines, _) = pages[index / PAGE_LINES].as_chunks();
+                &lines[index % PAGE_LINES]
+            }
+            Lines::Heap(lines) => &lines[index].0,
+        }
+    }
 }
 
 impl Filter {
@@ -37,36 +87,33 @@ impl Filter {
     pub(super) fn build(hashes: &[u64], bits_per_key: f64) -> Filter {
         let bits_per_key = bits_per_key.clamp(1.0, BITS_PER_KEY_MAX);
         let line_count = (hashes.len() as f64 * bits_per_key / LINE_BITS).ceil().max(1.0) as usize;
-        let mut filter = Filter {
-            lines: vec![Line([0; 8]); line_count],
-            probe_count: best_probe_count(bits_per_key).0,
-        };
+        let mut lines = vec![Line([0; LINE_BYTES]); line_count];
+        let probe_count = best_probe_count(bits_per_key).0;
         for &hash in hashes {
-            let line = filter.line_index(hash);
-            let words = &mut filter.lines[line].0;
+            let line = &mut lines[line_index(hash, line_count)].0;
             let mut h = hash as u32;
-            for _ in 0..filter.probe_count {
+            for _ in 0..probe_count {
                 h = h.wrapping_mul(PROBE_STEP);
-                words[(h >> 29) as usize] |= 1 << ((h >> 23) & 63);
+                line[(h >> 26) as usize] |= 1 << ((h >> 23) & 7);
             }
         }
-        filter
+        Filter { lines: Lines::Heap(lines), probe_count }
     }
 
     /// Fetches what [`Filter::may_contain`] reads.
     #[inline]
     pub(super) fn prefetch(&self, hash: u64) {
-        prefetch(&raw const self.lines[self.line_index(hash)]);
+        prefetch(self.line_of(hash));
     }
 
     /// False if no key with this hash is in the table.
     #[inline]
     pub(super) fn may_contain(&self, hash: u64) -> bool {
-        let words = &self.lines[self.line_index(hash)].0;
+        let line = self.line_of(hash);
         let mut h = hash as u32;
         for _ in 0..self.probe_count {
             h = h.wrapping_mul(PROBE_STEP);
-            if words[(h >> 29) as usize] >> ((h >> 23) & 63) & 1 == 0 {
+            if line[(h >> 26) as usize] >> ((h >> 23) & 7) & 1 == 0 {
                 return false;
             }
         }
@@ -74,16 +121,14 @@ impl Filter {
     }
 
     #[inline]
-    fn line_index(&self, hash: u64) -> usize {
-        (((hash >> 32) * self.lines.len() as u64) >> 32) as usize
+    fn line_of(&self, hash: u64) -> &[u8; LINE_BYTES] {
+        self.lines.get(line_index(hash, self.lines.len()))
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.lines.len() * LINE_BYTES + 1);
-        for line in &self.lines {
-            for word in line.0 {
-                out.extend_from_slice(&word.to_le_bytes());
-            }
+        for index in 0..self.lines.len() {
+            out.extend_from_slice(self.lines.get(index));
         }
         out.push(self.probe_count as u8);
         out
@@ -98,19 +143,29 @@ impl Filter {
         if !(1..=PROBES_MAX).contains(&u32::from(probe_count)) {
             return Err(Malformed("filter has an impossible number of probes"));
         }
-        let lines = lines
-            .iter()
-            .map(|line| {
-                let (words, _) = line.as_chunks::<8>();
-                Line(std::array::from_fn(|i| u64::from_le_bytes(words[i])))
-            })
-            .collect();
+        let lines = Lines::copied(lines);
         Ok(Filter { lines, probe_count: u32::from(probe_count) })
     }
 
-    pub(super) fn heap_bytes(&self) -> usize {
-        self.lines.capacity() * LINE_BYTES
+    /// At least [`Filter::memory_bytes`] of a filter that has `stored_bytes` in its file.
+    pub(super) fn memory_bytes_max(stored_bytes: u32) -> u64 {
+        u64::from(stored_bytes).div_ceil(PAGE_BYTES) * (PAGE_BYTES + size_of::<Page>() as u64)
     }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        match &self.lines {
+            Lines::Pages { pages, .. } => {
+                pages.len() * Page::BYTES + pages.capacity() * size_of::<Page>()
+            }
+            Lines::Heap(lines) => lines.capacity() * LINE_BYTES,
+        }
+    }
+}
+
+/// Which of `line_count` lines has the bits of `hash`.
+#[inline]
+fn line_index(hash: u64, line_count: usize) -> usize {
+    (((hash >> 32) * line_count as u64) >> 32) as usize
 }
 
 /// Bits per key for a false-positive rate of at most `false_positive_rate`; 0 (no filter) for rates

@@ -107,9 +107,13 @@ impl Table {
         }
         let filter = if footer.filter.stored_bytes == 0 {
             FilterState::Absent
-        } else if let Some(reserved) = context.try_reserve(u64::from(footer.filter.stored_bytes)) {
+        } else if let Some(mut reserved) =
+            context.try_reserve(Filter::memory_bytes_max(footer.filter.stored_bytes))
+        {
+            let filter = reader.read_filter(&footer)?;
+            reserved.resize(filter.memory_bytes() as u64);
             reservations.push(reserved);
-            FilterState::Pinned(reader.read_filter(&footer)?)
+            FilterState::Pinned(filter)
         } else {
             FilterState::InCache
         };
@@ -201,7 +205,8 @@ impl Table {
         if cached.is_some() {
             return Ok(cached);
         }
-        if !self.context.cache.has_room_for_filter(u64::from(span.stored_bytes)) {
+        let bytes_max = Filter::memory_bytes_max(span.stored_bytes);
+        if !self.context.cache.has_room_for_filter(bytes_max) {
             self.context.cache.take_back_miss(self.block_key(span));
             return Ok(None);
         }

@@ -300,7 +300,7 @@ fn metadata_beyond_its_share_is_read_through_the_cache() {
 #[test]
 fn a_filter_that_would_take_the_room_of_indexes_is_not_read() {
     let entries = numbered(20_000);
-    let context = context(60_000, 0);
+    let context = context(66_000, 0);
     let (file, _) = build_with(plain(), &entries);
     let key = &entries[1234].0;
     let mut counts = Vec::new();

@@ -1,4 +1,5 @@
-//! Memory by the page, for buffers that nearly fill one: blocks of a cache.
+//! Memory by the page, for buffers that nearly fill one, blocks of a cache, and for what can be in
+//! parts, filters.
 //!
 //! What a cache frees in the heaps of the C library lies scattered between what it keeps, and
 //! returns to the system only by a call that locks the heaps for tens of milliseconds. Each page
@@ -156,7 +157,7 @@ pub struct Page(NonNull<u8>);
 
 // SAFETY: the page belongs to this value alone.
 unsafe impl Send for Page {}
-// SAFETY: as above; a shared reference gives no access.
+// SAFETY: as above.
 unsafe impl Sync for Page {}
 
 impl Page {
@@ -177,6 +178,24 @@ impl Page {
             wake();
         }
         page.map(Page)
+    }
+}
+
+impl Deref for Page {
+    type Target = [u8; PAGE_BYTES];
+
+    #[inline]
+    fn deref(&self) -> &[u8; PAGE_BYTES] {
+        // SAFETY: the memory of the page, which is initialized: pages come zeroed from the system.
+        unsafe { self.0.cast().as_ref() }
+    }
+}
+
+impl DerefMut for Page {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8; PAGE_BYTES] {
+        // SAFETY: as above.
+        unsafe { self.0.cast().as_mut() }
     }
 }
 

@@ -48,15 +48,15 @@ impl Registers {
     /// The registers that a signal handler received.
     pub(super) fn of(context: &libc::ucontext_t) -> Registers {
         const CALL_BYTES: usize = 4;
+        const PAGE_BYTES_MIN: usize = 4096;
         /// `svc #0`.
         const CALL: u32 = 0xd400_0001;
 
         let pc = context.uc_mcontext.pc as usize;
         let has_failed = context.uc_mcontext.regs[0] as i64 == INTERRUPTED;
-        // SAFETY: the thread continues at `pc`, and no code begins with the instruction after a
-        // call.
+        // SAFETY: of the thread's next instruction, or of one before it in the same page.
         let instruction = |address: usize| unsafe { *(address as *const u32) };
-        let is_after_call = instruction(pc - CALL_BYTES) == CALL;
+        let is_after_call = pc % PAGE_BYTES_MIN != 0 && instruction(pc - CALL_BYTES) == CALL;
         Registers {
             pc,
             sp: context.uc_mcontext.sp as usize,

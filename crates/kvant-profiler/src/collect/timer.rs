@@ -47,8 +47,9 @@ const GAPS_MAX: usize = 8;
 const WAIT_SHARE_MAX: f64 = 0.95;
 /// A thread that runs outside of the kernel gets its signal within this time.
 const LATE_NS_MIN: u64 = 50_000;
-/// Time that it took to read the clocks is less than this.
-const ON_NS_MIN: u64 = 10_000;
+/// A delay that exceeds another time by less than this may be as long: clocks are read one after
+/// the other.
+const UNEXPLAINED_NS_MIN: u64 = 10_000;
 
 /// The thread has stopped waiting: restarts the timer that rested.
 pub(super) fn resume(pace: &Pace) {
@@ -66,6 +67,8 @@ struct Passed {
     lately_cpu_ns: u64,
     /// Since then, neither on a processor nor in an announced wait.
     lately_off_ns: u64,
+    /// Whether that was at the end of its last wait, so that all this is one burst of work.
+    is_since_wait: bool,
 }
 
 impl Passed {
@@ -75,10 +78,10 @@ impl Passed {
         let last_mono_ns = pace.last_mono_ns.swap(now_mono_ns, Ordering::Relaxed);
         let last_cpu_ns = pace.last_cpu_ns.swap(now_cpu_ns, Ordering::Relaxed);
         // The latest reading says most about whether the thread has a processor.
-        let (read_mono_ns, read_cpu_ns) = match thread_waits::last_read_ns() {
-            read if read.0 > last_mono_ns => read,
-            _ => (last_mono_ns, last_cpu_ns),
-        };
+        let read = thread_waits::last_read_ns();
+        let is_since_wait = read.0 > last_mono_ns && read.0 == thread_waits::last_end_mono_ns();
+        let (read_mono_ns, read_cpu_ns) =
+            if read.0 > last_mono_ns { read } else { (last_mono_ns, last_cpu_ns) };
         let lately_cpu_ns = now_cpu_ns.saturating_sub(read_cpu_ns);
         let known_ns = lately_cpu_ns + thread_waits::take_waited_ns();
         Passed {
@@ -86,22 +89,25 @@ impl Passed {
             cpu_ns: now_cpu_ns.saturating_sub(last_cpu_ns),
             lately_cpu_ns,
             lately_off_ns: now_mono_ns.saturating_sub(read_mono_ns).saturating_sub(known_ns),
+            is_since_wait,
         }
     }
 
     /// Whether the thread is taken to have run when its timer fired, `late_ns` before the signal.
     ///
-    /// A thread outside of the kernel gets the signal at once unless it has no processor. In a call
-    /// that runs it also comes late; whether the timer fired while the thread ran or while it had
-    /// no processor is unknown, only the recent duration of each is known. So the result is random
-    /// with these odds, which is right on average: the timer fires at any moment of that time.
+    /// A thread outside of the kernel gets the signal at once unless it has no processor (or has a
+    /// long page fault, which is rarer). In a call that runs it also comes late; whether the timer
+    /// fired while the thread ran or while it had no processor is unknown, only the recent duration
+    /// of each is known. So the result is random with these odds: the timer fires at any moment of
+    /// the call, of which the recent time mostly consists.
     fn was_running(self, late_ns: u64, is_after_call: bool) -> bool {
-        late_ns <= LATE_NS_MIN
-            || match is_after_call {
-                true => chance::fraction() < self.lately_on_share(),
-                // If all of the delay is explained by that, it had none when the timer fired.
-                false => self.lately_off_ns + ON_NS_MIN < late_ns,
-            }
+        if is_after_call {
+            (late_ns <= LATE_NS_MIN && self.lately_off_ns < late_ns)
+                || chance::fraction() < self.lately_on_share()
+        } else {
+            // If the time without a processor explains the delay, it had none when the timer fired.
+            late_ns <= LATE_NS_MIN || self.lately_off_ns + UNEXPLAINED_NS_MIN < late_ns
+        }
     }
 
     /// The CPU time of the thread in the last `late_ns`, about.
@@ -206,7 +212,8 @@ fn set(pace: &Pace, id: c_int, due_mono_ns: u64) -> io::Result<()> {
 
 /// The first moment after `now_ns` in the sequence of random moments that contains `last_ns`. (A
 /// new sequence would have none for half a gap: work shorter than that after a wait would never be
-/// sampled.) Calls `on_passed` with `last_ns` and each moment up to `now_ns`.
+/// sampled.) Calls `on_passed` with `last_ns` and the moments up to `now_ns`, in all
+/// at most [`GAPS_MAX`].
 fn next_moment_ns(
     last_ns: u64,
     now_ns: u64,
@@ -250,12 +257,14 @@ pub(super) fn fired(lane: &'static Lane, registers: Registers, now_mono_ns: u64)
             .min(SLEEPER_GAP_NS_MAX)
             .max(mean_ns),
     };
-    // How long ago the thread is taken to have run. A call gets one signal for all its moments.
+    // How long ago the thread is taken to have run. A call gets one signal for all its moments. (If
+    // the recent time was other work, too, the odds are too rough for more than one of them.)
     let mut late_ns = None;
     let due_mono_ns = pace.due_mono_ns.load(Ordering::Relaxed);
     set_next(pace, now_mono_ns, mean_gap_ns, |moment_mono_ns| {
         let passed_ns = now_mono_ns.saturating_sub(moment_mono_ns);
-        let is_possible = registers.is_after_call || moment_mono_ns == due_mono_ns;
+        let is_possible =
+            moment_mono_ns == due_mono_ns || (registers.is_after_call && passed.is_since_wait);
         if is_possible && passed.was_running(passed_ns, registers.is_after_call) {
             late_ns = Some(passed_ns);
         }

@@ -72,3 +72,24 @@ fn decoding_rejects_malformed_filters() {
         assert!(Filter::decode(bad).is_err());
     }
 }
+
+#[test]
+fn a_decoded_filter_says_what_the_built_one_says() {
+    let hashes: Vec<u64> = (0..40_000_u64).map(|n| key_hash(&n.to_be_bytes())).collect();
+    // 63 lines in the heap; in pages: one; twelve, the last of them not full, or full; and more.
+    for key_count in [3_225, 3_276, 39_270, 39_320, 40_000] {
+        let built = Filter::build(&hashes[..key_count], 10.0);
+        let decoded = Filter::decode(&built.encode()).expect("decode");
+        let is_in_pages = key_count > 3_225 && Page::new().is_some();
+        assert_eq!(matches!(decoded.lines, Lines::Pages { .. }), is_in_pages);
+        assert_eq!(decoded.encode(), built.encode());
+        for number in 0..50_000_u64 {
+            let hash = key_hash(&number.to_be_bytes());
+            assert_eq!(decoded.may_contain(hash), built.may_contain(hash));
+            assert!(decoded.may_contain(hash) || number >= key_count as u64);
+        }
+        let stored_bytes = built.encode().len();
+        let bytes_max = Filter::memory_bytes_max(stored_bytes as u32);
+        assert!((stored_bytes as u64 - 1..=bytes_max).contains(&(decoded.memory_bytes() as u64)));
+    }
+}

@@ -2,6 +2,9 @@ use super::*;
 use crate::collect::{handler, lane, threads};
 use std::thread;
 
+const NOTHING: Passed =
+    Passed { wall_ns: 0, cpu_ns: 0, lately_cpu_ns: 0, lately_off_ns: 0, is_since_wait: false };
+
 #[test]
 fn a_timer_starts_for_a_live_thread_but_not_for_an_ended_one() {
     // Without the handler a signal would terminate the process.
@@ -22,7 +25,7 @@ fn a_timer_starts_for_a_live_thread_but_not_for_an_ended_one() {
 fn a_late_signal_of_a_call_counts_with_the_probability_of_time_on_a_processor() {
     const COUNT: u32 = 100_000;
     let on_share = |lately_cpu_ns, lately_off_ns, late_ns| {
-        let passed = Passed { wall_ns: 0, cpu_ns: 0, lately_cpu_ns, lately_off_ns };
+        let passed = Passed { lately_cpu_ns, lately_off_ns, ..NOTHING };
         let on_count = (0..COUNT).filter(|_| passed.was_running(late_ns, true)).count();
         on_count as f64 / f64::from(COUNT)
     };
@@ -30,13 +33,14 @@ fn a_late_signal_of_a_call_counts_with_the_probability_of_time_on_a_processor() 
     assert!((on_share(300_000, 900_000, 200_000) - 0.25).abs() < 0.01);
     assert_eq!(on_share(300_000, 0, 200_000), 1.0);
     assert_eq!(on_share(0, 900_000, 200_000), 0.0);
-    assert_eq!(on_share(0, 900_000, LATE_NS_MIN), 1.0);
+    assert_eq!(on_share(1, 30_000, LATE_NS_MIN), 1.0);
+    assert_eq!(on_share(0, 900_000, LATE_NS_MIN), 0.0);
 }
 
 #[test]
 fn a_late_signal_outside_of_calls_waited_for_a_processor_if_there_was_such_a_wait() {
     let was_running = |lately_off_ns| {
-        let passed = Passed { wall_ns: 0, cpu_ns: 0, lately_cpu_ns: 5_000_000, lately_off_ns };
+        let passed = Passed { lately_cpu_ns: 5_000_000, lately_off_ns, ..NOTHING };
         passed.was_running(200_000, false)
     };
     assert!(!was_running(199_000));
@@ -47,7 +51,7 @@ fn a_late_signal_outside_of_calls_waited_for_a_processor_if_there_was_such_a_wai
 /// As the difference of both clocks it would be 0 for a call that had no processor for long.
 #[test]
 fn of_the_time_since_a_timer_fired_the_share_on_a_processor_counts() {
-    let passed = Passed { wall_ns: 0, cpu_ns: 0, lately_cpu_ns: 500_000, lately_off_ns: 4_500_000 };
+    let passed = Passed { lately_cpu_ns: 500_000, lately_off_ns: 4_500_000, ..NOTHING };
     assert_eq!(passed.cpu_ns_of(4_000_000), 400_000);
 }
 
