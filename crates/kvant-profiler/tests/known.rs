@@ -56,8 +56,8 @@ fn long_calls_keep_their_share_beside_competing_processes() {
         seed: 7,
     };
     let _neighbours = Neighbours::begin();
-    // An average: of about 1,700 samples the share may be three points off by chance. Draws may take
-    // too many on another machine; what left out long calls took six and more too few.
+    // An average: of about 1,700 samples the share may be three points off by chance. Draws may
+    // take too many on another machine; what left out long calls took six and more too few.
     let outcomes: Vec<_> = (0..3).map(|_| known::run(plan)).collect();
     let missing: f64 =
         outcomes.iter().map(|outcome| outcome.truth[LONG] - outcome.seen[LONG]).sum();
