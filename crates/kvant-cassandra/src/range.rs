@@ -110,8 +110,8 @@ impl Range {
     }
 
     /// The record that was taken last: key, value and, of [`crate::Cluster::scan`], the wall
-    /// milliseconds since 1970 at which it expires, at most a second too late; `None`: it never
-    /// does.
+    /// milliseconds since 1970 at which it expires, too late by at most a second and the time that
+    /// its response took; `None`: it never does.
     pub fn taken(&self) -> (&[u8], &[u8], Option<u64>) {
         let Row { key, value, expires_at_ms, .. } = &self.current;
         (key, value.as_deref().unwrap_or_default(), *expires_at_ms)

@@ -73,6 +73,9 @@ fn a_copy_that_stored_no_place_lets_no_later_one_into_records() {
 #[test]
 #[ignore = "needs a node: cargo xtask cluster-check"]
 fn records_expire_at_the_same_time_however_long_a_copy_holds_them() {
+    // Longer than seconds that are cut off may add: up to two to a write, up to one to a read.
+    const HELD: Duration = Duration::from_secs(6);
+    const CUT_MS: u64 = 3_000;
     let options = node::options();
     let cluster = open(&options).unwrap();
     let wall_ms = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
@@ -80,14 +83,16 @@ fn records_expire_at_the_same_time_however_long_a_copy_holds_them() {
     let (mut loader, _) = Loader::open(&cluster, &options.keyspace, "source").unwrap();
     loader.put(&cluster, b"a", b"", Some(begin_ms + 60_000)).unwrap();
     loader.put(&cluster, b"b", b"", Some(begin_ms + 1_000)).unwrap();
-    std::thread::sleep(Duration::from_millis(2_500));
+    std::thread::sleep(HELD);
     loader.finish(&cluster).unwrap();
     let mut range = cluster.scan(b"\0", None);
     cluster.fetch(&mut range).unwrap();
-    std::thread::sleep(Duration::from_millis(2_500));
+    std::thread::sleep(HELD);
     assert_eq!(range.take_next().map(|(key, _)| key.to_vec()), Some(b"a".to_vec()));
     let expires_at_ms = range.taken().2.expect("it expires");
     assert!(expires_at_ms >= begin_ms + 60_000, "{expires_at_ms}");
-    assert!(expires_at_ms <= begin_ms + 62_500, "{} ms later", expires_at_ms - begin_ms);
+    // The response to the read may be slow; it may not take as long as records are held.
+    let late_ms = expires_at_ms - begin_ms - 60_000;
+    assert!(late_ms < CUT_MS + 2_500, "{late_ms} ms too late");
     assert!(range.take_next().is_none(), "the other one had expired before it was sent");
 }
