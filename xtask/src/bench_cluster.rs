@@ -3,7 +3,8 @@
 //! Both do the same requests on the same nodes, by turns: driver, server, server, driver in a
 //! round, the other way round in the next, so that what changes with time falls on both. Before
 //! that the nodes are warmed up: they compile what an operation needs, and the CPU time of a
-//! request falls, to less than half.
+//! request falls, to less than half. For that they have all processors, and after each pass the time
+//! to compile what it has shown.
 //!
 //! The last processor of this machine is the programs', the others are the nodes', as if these were
 //! machines of their own: otherwise a rate says how much CPU time nodes, server and generator need
@@ -23,6 +24,7 @@ use crate::server::Server;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use serde_json::Value;
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::process::{Command as Process, Stdio};
 use std::thread;
@@ -42,7 +44,7 @@ const MEASUREMENT_S: f64 = 3.0;
 /// CPU time before.
 const STEADY_PASSES: usize = 3;
 const STEADY_SHARE: f64 = 0.95;
-const WARM_UP_PASSES_MAX: usize = 20;
+const WARM_UP_PASSES_MAX: usize = 40;
 
 pub(crate) fn command() -> Command {
     let nodes = Arg::new("nodes").long("nodes").value_name("N").default_value("1");
@@ -76,8 +78,18 @@ struct Figure {
 /// Numbers of processors.
 #[derive(Clone, Copy)]
 struct Processors {
-    programs: usize,
-    nodes: usize,
+    all: usize,
+    is_shared: bool,
+}
+
+impl Processors {
+    fn of_programs(self) -> usize {
+        if self.is_shared { self.all } else { 1 }
+    }
+
+    fn of_nodes(self) -> usize {
+        if self.is_shared { self.all } else { self.all - 1 }
+    }
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Verdict {
@@ -92,12 +104,15 @@ pub(crate) fn run(matches: &ArgMatches) -> Verdict {
     let operations: Vec<_> =
         OPERATIONS.into_iter().filter(|name| only.is_none_or(|only| only == name)).collect();
     cluster::with(nodes, false, || {
-        let count = thread::available_parallelism().map_err(about("processors"))?.get();
-        let processors = if matches.get_flag("shared") {
-            Processors { programs: count, nodes: count }
-        } else {
-            part_processors(nodes, count)?
-        };
+        let all = thread::available_parallelism().map_err(about("processors"))?.get();
+        let processors = Processors { all, is_shared: matches.get_flag("shared") };
+        if !processors.is_shared {
+            if all == 1 {
+                return Err("there is one processor: give --shared".into());
+            }
+            // Programs that this one starts, too.
+            pin(std::process::id(), all - 1..=all - 1)?;
+        }
         let mut buckets = buckets.into_iter();
         buckets.try_for_each(|buckets| {
             measure(nodes, buckets, in_flight, rounds, &operations, processors)
@@ -106,20 +121,11 @@ pub(crate) fn run(matches: &ArgMatches) -> Verdict {
     Ok(true)
 }
 
-/// Leaves the last processor to this process and the programs that it starts, and the others to the
-/// nodes.
-fn part_processors(nodes: u8, count: usize) -> Result<Processors, String> {
-    let last = count.checked_sub(2).ok_or("there is one processor: give --shared")? + 1;
-    let pin = |pid: u32, processors: String| {
-        let mut taskset = Process::new("taskset");
-        taskset.args(["--all-tasks", "--cpu-list", "--pid", &processors, &pid.to_string()]);
-        process::run(taskset.stdout(Stdio::null()))
-    };
-    for number in 1..=nodes {
-        pin(cluster::process_of(number)?, format!("0-{}", last - 1))?;
-    }
-    pin(std::process::id(), last.to_string())?;
-    Ok(Processors { programs: 1, nodes: last })
+fn pin(pid: u32, processors: RangeInclusive<usize>) -> Result<(), String> {
+    let list = format!("{}-{}", processors.start(), processors.end());
+    let mut taskset = Process::new("taskset");
+    taskset.args(["--all-tasks", "--cpu-list", "--pid", &list, &pid.to_string()]);
+    process::run(taskset.stdout(Stdio::null()))
 }
 
 fn measure(
@@ -156,8 +162,9 @@ fn measure(
     println!("                  a second   CPU a request in us          processors used, of 1");
     println!("                             program  generator   nodes   programs  nodes");
     for &operation in operations {
+        bench.pin_nodes(processors.all)?;
         let count = bench.warm_up(&cluster_server, operation)?;
-        bench.wait_for_rest()?;
+        bench.pin_nodes(processors.of_nodes())?;
         let (mut driver, mut kvant, mut memory) = (Vec::new(), Vec::new(), Vec::new());
         for round in 0..rounds {
             let is_even = round % 2 == 0;
@@ -195,8 +202,8 @@ impl Figure {
             self.cpu_us,
             self.generator_us,
             self.nodes_us,
-            used(self.cpu_us + self.generator_us, processors.programs),
-            used(self.nodes_us, processors.nodes),
+            used(self.cpu_us + self.generator_us, processors.of_programs()),
+            used(self.nodes_us, processors.of_nodes()),
         );
     }
 }
@@ -210,6 +217,11 @@ struct Bench {
 }
 
 impl Bench {
+    /// Gives the nodes the first `count` processors.
+    fn pin_nodes(&self, count: usize) -> Result<(), String> {
+        self.node_ids.iter().try_for_each(|id| pin(*id, 0..=count - 1))
+    }
+
     fn fill(&self, server: &Server) -> Result<(), String> {
         let mut fill = Process::new(self.dir.join("kvant"));
         fill.args(["load", "fill", "-t", "1", "-c", "64", "--value-bytes", "100", "--keys"]);
@@ -240,6 +252,7 @@ impl Bench {
         for number in 1..=WARM_UP_PASSES_MAX {
             let driver = self.driver(operation, count)?;
             let kvant = self.server(server, operation, count, None)?;
+            self.wait_for_rest()?;
             count = ((driver.rate.min(kvant.rate) * MEASUREMENT_S) as u64).max(REQUESTS_MIN);
             if number == 1 {
                 // Mostly the start of a session.
