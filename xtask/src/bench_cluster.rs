@@ -3,8 +3,8 @@
 //! Both do the same requests on the same nodes, by turns: driver, server, server, driver in a
 //! round, the other way round in the next, so that what changes with time falls on both. Before
 //! that the nodes are warmed up: they compile what an operation needs, and the CPU time of a
-//! request falls, to less than half. For that they have all processors, and after each pass the time
-//! to compile what it has shown.
+//! request falls, to less than half. For that they have all processors, and after each pass the
+//! time to compile what it has shown.
 //!
 //! The last processor of this machine is the programs', the others are the nodes', as if these were
 //! machines of their own: otherwise a rate says how much CPU time nodes, server and generator need
@@ -32,7 +32,7 @@ use std::time::Duration;
 
 const NODE: &str = "127.0.0.1:9042";
 const KEYS: u64 = 100_000;
-/// Nodes that use less CPU time in a second, in microseconds, are at rest.
+/// Nodes that use less CPU time in a second, in microseconds each, are at rest.
 const REST_US: f64 = 50_000.0;
 const REST_WAIT_MAX_S: u64 = 60;
 const OPERATIONS: [&str; 3] = ["put", "get", "range"];
@@ -272,10 +272,11 @@ impl Bench {
 
     /// Waits until nothing goes on in the nodes: flushes, compactions, compilation.
     fn wait_for_rest(&self) -> Result<(), String> {
+        let rest_us = REST_US * self.node_ids.len() as f64;
         for _ in 0..REST_WAIT_MAX_S {
             let begin_us = self.nodes_us()?;
             thread::sleep(Duration::from_secs(1));
-            if self.nodes_us()? - begin_us < REST_US {
+            if self.nodes_us()? - begin_us < rest_us {
                 return Ok(());
             }
         }

@@ -409,12 +409,22 @@ pub struct WatchSample {
     pub server_involuntary_switches: Option<u64>,
     /// CPU time of the generator.
     pub generator_cpu_ns: u64,
+    /// CPU time of nodes of the subject's cluster on this machine; `None` if there are none.
+    #[serde(default)]
+    pub nodes_cpu_ns: Option<u64>,
     /// CPU time of all tasks, on the CPUs of subjects and generator.
     pub all_cpu_ns: Option<u64>,
     /// Time that the hypervisor took from these CPUs while a task was ready to run.
     pub stolen_ns: Option<u64>,
     /// Time in which a task was ready to run and had no CPU.
     pub pressure_ns: Option<u64>,
+}
+
+impl WatchSample {
+    /// CPU time of all tasks but the nodes of the subject's cluster.
+    pub(crate) fn tasks_cpu_ns(&self) -> Option<u64> {
+        Some(self.all_cpu_ns?.saturating_sub(self.nodes_cpu_ns.unwrap_or(0)))
+    }
 }
 
 /// A sample of `/v0/stats` of a Kvant.

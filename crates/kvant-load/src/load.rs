@@ -159,9 +159,10 @@ impl Load {
         self.before_measuring = Some(call);
     }
 
-    /// Adds the CPU use of this machine, as `proc` reports it, to all outcomes.
-    pub fn watch_machine(&mut self, proc: ProcFs) {
-        self.machine = Some(Machine::new(proc, &self.config.targets));
+    /// Adds the CPU use of this machine, as `proc` reports it, to all outcomes. CPU time of the
+    /// processes `nodes` is that of the server, which keeps its records there.
+    pub fn watch_machine(&mut self, proc: ProcFs, nodes: &[u32]) {
+        self.machine = Some(Machine::new(proc, &self.config.targets, nodes));
     }
 
     /// A handle that ends the run.

@@ -27,7 +27,8 @@ pub struct MachineUse {
     pub cpu_count: u32,
     /// Share of this process.
     pub generator_part: f64,
-    /// Share of the processes that listen at the targets; `None` if they are elsewhere or unknown.
+    /// Share of the processes that listen at the targets, and of nodes of their cluster that are
+    /// known; `None` if they are elsewhere or unknown.
     pub server_part: Option<f64>,
     /// Share of all other processes.
     pub others_part: f64,
@@ -67,9 +68,12 @@ struct MachineSample {
 }
 
 impl Machine {
-    /// Finds the server processes of `targets`.
-    pub fn new(proc: ProcFs, targets: &[Target]) -> Machine {
-        let server = find_server(&proc, targets);
+    /// Finds the server processes of `targets`; `nodes` are processes that keep their records.
+    pub fn new(proc: ProcFs, targets: &[Target], nodes: &[u32]) -> Machine {
+        let mut server = find_server(&proc, targets);
+        if let Server::Processes(pids) = &mut server {
+            pids.extend(nodes.iter().map(u32::to_string));
+        }
         Machine { proc, server }
     }
 

@@ -207,14 +207,21 @@ impl ProcFs {
     /// Processes that listen at a TCP address or at its port on all addresses. Finds only processes
     /// whose descriptors are readable, that is, of the same user unless root.
     pub fn tcp_listeners(&self, address: SocketAddr) -> Vec<u32> {
+        self.tcp_listeners_at(|listening| {
+            let is_match = listening.ip() == address.ip() || listening.ip().is_unspecified();
+            is_match && listening.port() == address.port()
+        })
+    }
+
+    /// Processes that listen at TCP addresses that are wanted, as [`ProcFs::tcp_listeners`]. That
+    /// of a listener on all addresses is unspecified.
+    pub fn tcp_listeners_at(&self, is_wanted: impl Fn(SocketAddr) -> bool) -> Vec<u32> {
         let tables = ["net/tcp", "net/tcp6"].map(|table| self.text(table).unwrap_or_default());
         let inodes = tables.iter().flat_map(|table| table.lines()).filter_map(|line| {
             let fields: Vec<&str> = line.split_whitespace().collect();
             let (local, state, inode) = (fields.get(1)?, fields.get(3)?, fields.get(9)?);
             let listening = (*state == TCP_LISTEN).then(|| socket_address(local)).flatten()?;
-            let is_match = listening.port() == address.port()
-                && (listening.ip() == address.ip() || listening.ip().is_unspecified());
-            is_match.then(|| (*inode).to_owned())
+            is_wanted(listening).then(|| (*inode).to_owned())
         });
         self.owners(&inodes.collect::<Vec<_>>())
     }

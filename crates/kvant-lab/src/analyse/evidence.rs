@@ -233,7 +233,7 @@ fn machine(watch: &Watch, from_ns: u64, to_ns: u64) -> MachineWindow {
     MachineWindow {
         server_cpu_ns: grown(|sample| sample.server_cpu_ns),
         generator_cpu_ns: grown(|sample| Some(sample.generator_cpu_ns)),
-        all_cpu_ns: grown(|sample| sample.all_cpu_ns),
+        all_cpu_ns: grown(WatchSample::tasks_cpu_ns),
         stolen_ns: grown(|sample| sample.stolen_ns),
         run_queue_wait_ns: None,
         has_resent: false,

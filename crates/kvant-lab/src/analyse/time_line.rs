@@ -296,7 +296,7 @@ fn of_machine(span: &Span, samples: &[WatchSample]) -> Vec<Lane> {
             |counter: Counter| Some(counter(&pair[1])?.saturating_sub(counter(&pair[0])?) as f64);
         let time_ns = pair[1].at_ns.saturating_sub(pair[0].at_ns).max(1) as f64;
         let server = grown(|s| s.server_cpu_ns).unwrap_or(0.0);
-        let others = grown(|s| s.all_cpu_ns)
+        let others = grown(WatchSample::tasks_cpu_ns)
             .zip(grown(|s| Some(s.generator_cpu_ns)))
             .map(|(all, generator)| (all - generator - server).max(0.0));
         for (name, taken) in [("stolen", grown(|s| s.stolen_ns)), ("others", others)] {

@@ -69,6 +69,7 @@ pub(super) fn run(
         proc: context.options.proc.clone(),
         clock: Arc::clone(&context.env.clock),
         watched: running.watched.clone(),
+        nodes: running.nodes.clone(),
         kvant: running.server.clone().filter(|_| running.is_kvant),
         shares_clock: running.shares_clock,
         is_profiled: resolved.phase.is_profiled,
@@ -208,7 +209,7 @@ fn measure(
         // It ended before the load could be told.
         load.stopper().stop();
     }
-    load.watch_machine(context.options.proc.clone());
+    load.watch_machine(context.options.proc.clone(), &running.nodes);
     let Begin { gate, observer, trigger: intervention, slowing } = begin;
     let (profile, stats) = (observer.profile_trigger(), observer.stats_so_far());
     if gate.is_some() || slowing.is_some() {

@@ -1,6 +1,7 @@
 //! What all parts of conduct share: plan, options, environment, directories, CPUs.
 
 use super::judge;
+use super::nodes;
 use super::options::Options;
 use super::process::{self, Process};
 use super::run_dir::RunDir;
@@ -8,6 +9,7 @@ use super::stop::Stop;
 use super::watch::{self, Sampler, Watched};
 use crate::plan::{Plan, Subject, SubjectKind};
 use kvant_base::{Error, Result};
+use kvant_env::host::procfs::ProcFs;
 use kvant_env::{Env, host};
 use kvant_load::{Address, Target};
 use rustix::thread::CpuSet;
@@ -148,11 +150,12 @@ impl Context<'_> {
 
     /// Waits until others leave the machine alone, but not longer than the load of an attempt
     /// takes.
-    pub(super) fn wait_for_calm(&self, watched: &Watched, load: Duration) {
+    pub(super) fn wait_for_calm(&self, watched: &Watched, nodes: &[u32], load: Duration) {
         let until = Instant::now() + load.min(CALM_WAIT_MAX);
         let (proc, clock) = (&self.options.proc, &self.env.clock);
         while Instant::now() < until && !self.stop.is_requested() {
-            let mut sampler = Sampler::new(proc.clone(), Arc::clone(clock), watched.clone());
+            let (watched, nodes) = (watched.clone(), nodes.to_vec());
+            let mut sampler = Sampler::new(proc.clone(), Arc::clone(clock), watched, nodes);
             sampler.sample();
             self.stop.pause(CALM_WINDOW);
             let (watch, _) = sampler.finish();
@@ -180,10 +183,16 @@ pub(super) fn cpus(planned: &[u32]) -> Result<CpuSet> {
 }
 
 /// The CPUs whose time is judged: those of subjects and generator, as the load of others does not
-/// disturb. Empty for all CPUs, where a subject that runs already may be.
-pub(super) fn judged_cpus(plan: &Plan, server: &CpuSet, generator: &CpuSet) -> Vec<u32> {
+/// disturb. Empty for all CPUs, where a subject or a node of a cluster that runs already may be.
+pub(super) fn judged_cpus(
+    plan: &Plan,
+    proc: &ProcFs,
+    server: &CpuSet,
+    generator: &CpuSet,
+) -> Vec<u32> {
     let is_url = |subject: &Subject| matches!(subject.kind, SubjectKind::Url(_));
-    if plan.subjects.iter().any(is_url) {
+    let has_node = |subject| !nodes::on_this_machine(subject, proc).is_empty();
+    if plan.subjects.iter().any(|subject| is_url(subject) || has_node(subject)) {
         return Vec::new();
     }
     let is_used = |cpu: &u32| [server, generator].iter().any(|set| set.is_set(*cpu as usize));

@@ -41,6 +41,7 @@ mod log;
 mod maxima;
 mod measurement;
 mod memory_probe;
+mod nodes;
 mod observe;
 mod options;
 mod process;
@@ -103,7 +104,7 @@ pub fn run(
 ) -> Result<Ended> {
     let server_cpus = context::cpus(&plan.server_cpus)?;
     let generator_cpus = context::cpus(&plan.generator_cpus)?;
-    let judged_cpus = context::judged_cpus(plan, &server_cpus, &generator_cpus);
+    let judged_cpus = context::judged_cpus(plan, &options.proc, &server_cpus, &generator_cpus);
     let options = &Options { proc: options.proc.on_cpus(judged_cpus), ..options.clone() };
     let cases = plan.cases();
     if cases.is_empty() {

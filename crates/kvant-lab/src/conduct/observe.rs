@@ -46,6 +46,8 @@ pub(super) struct Scope {
     pub(super) proc: ProcFs,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) watched: Watched,
+    /// Nodes of its cluster on this machine.
+    pub(super) nodes: Vec<u32>,
     /// A Kvant.
     pub(super) kvant: Option<Server>,
     /// Whether it is on this machine, so that its times are ours.
@@ -116,8 +118,17 @@ impl Observer {
     /// # Errors
     /// `Io` if a thread cannot be started.
     pub(super) fn start(scope: Scope) -> Result<Observer> {
-        let Scope { proc, clock, watched, kvant, shares_clock, is_profiled, has_history, stop } =
-            scope;
+        let Scope {
+            proc,
+            clock,
+            watched,
+            nodes,
+            kvant,
+            shares_clock,
+            is_profiled,
+            has_history,
+            stop,
+        } = scope;
         let shared = Arc::new(Shared {
             state: NamedMutex::new("lab_observer", State::default()),
             changed: NamedCondvar::new(WaitKind::Idle, "lab_observer"),
@@ -134,7 +145,7 @@ impl Observer {
             profile: None,
             history: kvant.clone().filter(|_| has_history).map(|kvant| (kvant, Instant::now())),
         };
-        let mut sampler = Sampler::new(proc, Arc::clone(&clock), watched);
+        let mut sampler = Sampler::new(proc, Arc::clone(&clock), watched, nodes);
         sampler.sample();
         let watching = Arc::clone(&shared);
         observer.watch = Some(thread("lab-watch", move || {

@@ -224,7 +224,8 @@ impl<'a> Runner<'a> {
         context.run_dir.write_run(&self.run)?;
         if let Some(running) = self.stage.running().filter(|_| try_count > 1) {
             self.progress.now("waits until the machine is calm");
-            context.wait_for_calm(&running.watched, Duration::from_nanos(case.duration_ns));
+            let load = Duration::from_nanos(case.duration_ns);
+            context.wait_for_calm(&running.watched, &running.nodes, load);
         }
         let clock = &context.env.clock;
         let (start_ns, start_wall_ms) = (clock.monotonic_ns(), clock.wall_ms());

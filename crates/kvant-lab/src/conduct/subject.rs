@@ -2,6 +2,7 @@
 
 use super::context::{Context, Problem};
 use super::http::Server;
+use super::nodes;
 use super::process::Process;
 use super::watch::Watched;
 use crate::plan::{Subject, SubjectKind};
@@ -32,6 +33,8 @@ pub(super) struct Running {
     /// For single requests.
     pub(super) server: Option<Server>,
     pub(super) watched: Watched,
+    /// Processes of this machine that are nodes of its cluster.
+    pub(super) nodes: Vec<u32>,
     /// Whether it has Kvant's interface for operators.
     pub(super) is_kvant: bool,
     /// Whether its times are those of this machine.
@@ -71,7 +74,8 @@ impl Running {
         };
         let is_kvant = server.as_ref().is_some_and(speaks_kvant);
         let shares_clock = process.is_some() || !matches!(watched, Watched::Nothing);
-        Ok(Running { process, target, server, watched, is_kvant, shares_clock, software })
+        let nodes = nodes::on_this_machine(subject, &context.options.proc);
+        Ok(Running { process, target, server, watched, nodes, is_kvant, shares_clock, software })
     }
 
     /// How it ended, if it did.

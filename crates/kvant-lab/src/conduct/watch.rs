@@ -41,6 +41,8 @@ pub(super) struct Sampler {
     proc: ProcFs,
     clock: Arc<dyn Clock>,
     watched: Watched,
+    /// Nodes of the subject's cluster on this machine.
+    nodes: Vec<u32>,
     pids: Vec<u32>,
     sample_count: usize,
     /// By process and thread, those that have ended too.
@@ -52,12 +54,18 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    pub(super) fn new(proc: ProcFs, clock: Arc<dyn Clock>, watched: Watched) -> Sampler {
+    pub(super) fn new(
+        proc: ProcFs,
+        clock: Arc<dyn Clock>,
+        watched: Watched,
+        nodes: Vec<u32>,
+    ) -> Sampler {
         Sampler {
             proc,
             last: (clock.monotonic_ns(), clock.wall_ms()),
             clock,
             watched,
+            nodes,
             pids: Vec::new(),
             sample_count: 0,
             switches: BTreeMap::new(),
@@ -115,6 +123,7 @@ impl Sampler {
             server_voluntary_switches: sum(|switches| switches.voluntary),
             server_involuntary_switches: sum(|switches| switches.involuntary),
             generator_cpu_ns: own_cpu_ns(&self.proc),
+            nodes_cpu_ns: cumulative(before.nodes_cpu_ns, nodes_cpu_ns(&self.proc, &self.nodes)),
             all_cpu_ns: cpu.map(|cpu| cpu.tasks_ns),
             stolen_ns: cpu.map(|cpu| cpu.stolen_ns),
             pressure_ns: self.proc.cpu_pressure_ns(),
@@ -167,6 +176,12 @@ pub(super) fn used(proc: &ProcFs, watched: &Watched) -> Option<Used> {
     })
 }
 
+/// CPU time of nodes of the subject's cluster, if there are any here.
+fn nodes_cpu_ns(proc: &ProcFs, nodes: &[u32]) -> Option<u64> {
+    let uses = nodes.iter().filter_map(|pid| proc.process_use(*pid));
+    (!nodes.is_empty()).then(|| uses.map(|used| used.cpu_ns).sum())
+}
+
 /// CPU time of this program, and of the external generators that it has awaited.
 fn own_cpu_ns(proc: &ProcFs) -> u64 {
     let with_children = proc.own_pid().and_then(|pid| proc.process_use(pid));
@@ -197,7 +212,7 @@ pub(super) fn taken(samples: &[WatchSample], cpu_count: u32) -> Option<Taken> {
     };
     let server_ns = between(|sample| sample.server_cpu_ns).unwrap_or(0.0);
     let own_ns = last.generator_cpu_ns.saturating_sub(first.generator_cpu_ns) as f64;
-    let others_ns = between(|sample| sample.all_cpu_ns)? - server_ns - own_ns;
+    let others_ns = between(WatchSample::tasks_cpu_ns)? - server_ns - own_ns;
     Some(Taken {
         others_part: (others_ns / cpus_ns).clamp(0.0, 1.0),
         stolen_part: (between(|sample| sample.stolen_ns)? / cpus_ns).min(1.0),

@@ -112,7 +112,7 @@ pub struct MachineWindow {
     pub server_cpu_ns: Option<u64>,
     /// CPU time of the generator, if it runs on the same machine and was watched.
     pub generator_cpu_ns: Option<u64>,
-    /// CPU time of all tasks.
+    /// CPU time of all tasks, without nodes of the server's cluster where they were watched.
     pub all_cpu_ns: Option<u64>,
     /// Time that threads of the server were ready to run and had no CPU.
     pub run_queue_wait_ns: Option<u64>,

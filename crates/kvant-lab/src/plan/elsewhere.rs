@@ -10,19 +10,37 @@ impl Subject {
     pub(crate) fn elsewhere(&self) -> Option<String> {
         match &self.kind {
             SubjectKind::Url(url) => Some(url.clone()),
-            SubjectKind::Kvant { options, .. } => {
-                let option = |name: &str| {
-                    let found = options.iter().find(|(known, _)| known == name);
-                    found.map_or("", |(_, value)| value.as_str())
-                };
-                let place = || {
-                    let [nodes, keyspace] = ["cluster-nodes", "cluster-keyspace"].map(option);
-                    format!("cassandra://{nodes}/{keyspace}")
-                };
-                (option("engine") == "cassandra").then(place)
+            SubjectKind::Kvant { .. } | SubjectKind::Command { .. } => {
+                let option = |name| self.option(name).unwrap_or_default();
+                let [nodes, keyspace] = ["cluster-nodes", "cluster-keyspace"].map(option);
+                self.is_in_cluster().then(|| format!("cassandra://{nodes}/{keyspace}"))
             }
-            SubjectKind::Command { .. } => None,
         }
+    }
+
+    /// Where nodes of its cluster are reached, `HOST:PORT` each, if it keeps its records in one.
+    pub(crate) fn cluster_nodes(&self) -> Vec<String> {
+        if !self.is_in_cluster() {
+            return Vec::new();
+        }
+        // As `kvant serve` does without the option, and without a port.
+        let nodes = self.option("cluster-nodes").unwrap_or("127.0.0.1").split(',').map(str::trim);
+        let with_port = |node: &str| match node.rsplit_once(':') {
+            Some((_, port)) if port.parse::<u16>().is_ok() => node.to_owned(),
+            _ => format!("{node}:9042"),
+        };
+        nodes.map(with_port).collect()
+    }
+
+    fn is_in_cluster(&self) -> bool {
+        self.option("engine") == Some("cassandra")
+    }
+
+    /// An option of `kvant serve`.
+    fn option(&self, name: &str) -> Option<&str> {
+        let SubjectKind::Kvant { options, .. } = &self.kind else { return None };
+        let found = options.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
     }
 }
 

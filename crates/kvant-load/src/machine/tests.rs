@@ -158,4 +158,6 @@ fn the_server_on_this_machine_is_found() {
     };
     assert_eq!(owned(42), Server::Elsewhere, "this process is in the generator's share");
     assert_eq!(owned(77), Server::Processes(vec!["77".to_owned()]));
+    let with_node = Machine::new(fs.clone(), std::slice::from_ref(&local), &[78]);
+    assert_eq!(with_node.server, Server::Processes(vec!["77".to_owned(), "78".to_owned()]));
 }

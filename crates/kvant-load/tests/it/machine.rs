@@ -39,7 +39,7 @@ impl Drop for Neighbour {
 fn other_processes_appear_in_the_result() {
     let server = Server::start(Behaviour::After(Duration::from_millis(1)));
     let mut load = Setup::new(server.url()).start().unwrap();
-    load.watch_machine(ProcFs::system());
+    load.watch_machine(ProcFs::system(), &[]);
     let neighbours = [Neighbour::start(), Neighbour::start()];
     let used = || neighbours.iter().map(Neighbour::cpu_ns).sum::<u64>();
     let mut run_beside = || {

@@ -40,7 +40,8 @@ impl Drop for FakeProc {
 }
 
 fn sampler(fake: &FakeProc, clock: &Arc<MockClock>) -> Sampler {
-    Sampler::new(ProcFs::at(&fake.0), Arc::clone(clock) as Arc<dyn Clock>, Watched::Group(50))
+    let proc = ProcFs::at(&fake.0);
+    Sampler::new(proc, Arc::clone(clock) as Arc<dyn Clock>, Watched::Group(50), Vec::new())
 }
 
 #[test]
@@ -97,4 +98,9 @@ fn what_others_took_is_the_rest() {
     assert!((taken.others_part - 0.3125).abs() < 1e-9, "{taken:?}");
     assert!((taken.stolen_part - 0.05).abs() < 1e-9, "{taken:?}");
     assert_eq!(super::taken(&samples[..1], 2), None, "no time has passed");
+    // Nodes of the subject's cluster are not others.
+    let with_nodes =
+        samples.map(|sample| WatchSample { nodes_cpu_ns: Some(sample.at_ns / 2), ..sample });
+    let taken = super::taken(&with_nodes, 2).unwrap();
+    assert!((taken.others_part - 0.0625).abs() < 1e-9, "{taken:?}");
 }

@@ -26,6 +26,18 @@ fn subjects_of_one_cluster_share_a_store_elsewhere() {
     assert_eq!(places[3..], [None, None, Some("http://127.0.0.1:1/".to_owned())]);
 }
 
+#[test]
+fn nodes_have_the_names_and_ports_of_a_server() {
+    let nodes = |options: &str| {
+        let text = format!("[subject.one]\nserve = {{ {options} }}\n");
+        parse(&text).unwrap().subjects[0].cluster_nodes()
+    };
+    assert_eq!(nodes("engine = \"cassandra\""), ["127.0.0.1:9042"]);
+    let named = nodes("engine = \"cassandra\", cluster-nodes = \"db1, db2:99,[::1]:98\"");
+    assert_eq!(named, ["db1:9042", "db2:99", "[::1]:98"]);
+    assert!(nodes("engine = \"lsm\", cluster-nodes = \"db1\"").is_empty());
+}
+
 const EMPTY: &str = "[workload]\nget = {}\nput = { empty = true }\n[phase]\nmax = \"closed\"\n";
 
 #[test]

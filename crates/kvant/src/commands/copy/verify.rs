@@ -3,8 +3,8 @@
 //! Both are read and compared by the digests of [`super::digest`]. Ranges that differ are read
 //! again, from both places side by side, and their records compared one by one: this second reading
 //! decides. So records that expired, or were written to both, between the first readings of the two
-//! places are no difference. Nor are records that expire about now: a copy in a cluster lives for up
-//! to two seconds longer, one from a cluster for up to one, and a cluster says up to one too many.
+//! places are no difference. Nor are records that expire about now: a copy in a cluster lives up to
+//! two seconds longer, one from a cluster up to one, and a cluster says up to one too many.
 
 use super::digest::Ranges;
 use super::progress::Progress;

@@ -59,7 +59,7 @@ impl<'a> Run<'a> {
         let mut load = Load::start(config, sources, ops.clone(), env.clone())?;
         let stopper = load.stopper();
         stop.on_request(move || stopper.stop());
-        load.watch_machine(ProcFs::system());
+        load.watch_machine(ProcFs::system(), &[]);
         #[cfg(feature = "profiler")]
         let own_profile = {
             let output = settings.results.profile.clone();
