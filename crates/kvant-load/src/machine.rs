@@ -168,7 +168,7 @@ fn find_server(proc: &ProcFs, targets: &[Target]) -> Server {
     for address in targets.iter().filter_map(|target| target.addresses.first()) {
         let found = match address {
             Address::Tcp(address) => {
-                if !address.ip().is_loopback() && !proc.is_own_address(address.ip()) {
+                if !proc.is_own_address(address.ip()) {
                     continue;
                 }
                 proc.tcp_listeners(*address)

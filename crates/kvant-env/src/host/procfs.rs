@@ -183,9 +183,10 @@ impl ProcFs {
         self.text("self/stat")?.split_whitespace().next()?.parse().ok()
     }
 
-    /// Whether an address other than loopback belongs to this machine.
+    /// Whether an address belongs to this machine.
     pub fn is_own_address(&self, ip: IpAddr) -> bool {
         match ip {
+            _ if ip.is_loopback() => true,
             IpAddr::V4(ip) => {
                 // An address is followed by lines with its route types.
                 let table = self.text("net/fib_trie").unwrap_or_default();

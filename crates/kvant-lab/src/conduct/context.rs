@@ -125,9 +125,7 @@ impl Context<'_> {
     pub(super) fn listeners(&self, target: &Target) -> Watched {
         let proc = &self.options.proc;
         let pids = match target.addresses.first() {
-            Some(Address::Tcp(address))
-                if address.ip().is_loopback() || proc.is_own_address(address.ip()) =>
-            {
+            Some(Address::Tcp(address)) if proc.is_own_address(address.ip()) => {
                 proc.tcp_listeners(*address)
             }
             Some(Address::Unix(path)) => proc.unix_listeners(path),

@@ -11,8 +11,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 pub(super) fn on_this_machine(subject: &Subject, proc: &ProcFs) -> Vec<u32> {
     let nodes = subject.cluster_nodes().into_iter();
     let addresses = nodes.filter_map(|node| node.to_socket_addrs().ok()).flatten();
-    let is_here =
-        |address: &SocketAddr| address.ip().is_loopback() || proc.is_own_address(address.ip());
+    let is_here = |address: &SocketAddr| proc.is_own_address(address.ip());
     let mut pids: Vec<u32> = addresses
         .filter(is_here)
         .flat_map(|address| {

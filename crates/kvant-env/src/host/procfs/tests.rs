@@ -162,6 +162,7 @@ fn addresses_of_this_machine_are_recognized() {
     let proc = ProcFs::at(&dir.0);
     let is_own = |ip: &str| proc.is_own_address(ip.parse().unwrap());
     assert!(is_own("192.0.2.7") && is_own("2001:db8::7"));
+    assert!(is_own("127.0.0.2") && is_own("::1"), "loopback");
     for other in ["192.0.2.0", "192.0.2.255", "192.0.2.8", "2001:db8::8"] {
         assert!(!is_own(other), "{other}");
     }
