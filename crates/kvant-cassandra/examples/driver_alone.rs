@@ -26,17 +26,25 @@ use twox_hash::XxHash3_64;
 
 const RANGE_RECORDS: usize = 100;
 const VALUE_BYTES: usize = 100;
-/// Ranges of Kvant fetch as many at a time.
-const PAGES_AT_ONCE: usize = 32;
+/// Ranges of Kvant ask for the first pages of as many buckets at once.
+const BUCKETS_AT_ONCE: usize = 16;
+/// Ranges of Kvant send as many requests at a time.
+const REQUESTS_AT_ONCE: usize = 16;
 
 struct Bench {
     session: Session,
     statement: PreparedStatement,
+    /// The next page of a bucket.
+    one_page: PreparedStatement,
     operation: String,
     bucket_count: u64,
+    /// All buckets.
+    groups: Vec<Vec<i32>>,
     key_count: u64,
 }
 
+type Page = Vec<(Bytes, Bytes)>;
+type BucketPage = (i32, Page);
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
@@ -92,26 +100,38 @@ impl Bench {
         let rows = session.query_unpaged(select, ()).await?.into_rows_result()?;
         let (bucket_count,) = rows.single_row::<(i32,)>()?;
         let entity = format!("{keyspace}.entity");
-        let mut statement = session
-            .prepare(match operation {
-                "put" => format!(
-                    "INSERT INTO {entity} (bucket, key, value) VALUES (?, ?, ?) USING TIMESTAMP ? \
-                     AND TTL ?"
-                ),
-                "get" => format!("SELECT value FROM {entity} WHERE bucket = ? AND key = ?"),
-                "range" => {
-                    format!("SELECT key, value FROM {entity} WHERE bucket = ? AND key >= ? LIMIT ?")
-                }
-                other => return Err(format!("no operation `{other}`").into()),
-            })
-            .await?;
-        statement.set_is_idempotent(true);
-        statement.set_use_cached_result_metadata(true);
-        statement.set_consistency(Consistency::Quorum);
+        let prepare = async |text: String| -> Outcome<PreparedStatement> {
+            let mut statement = session.prepare(text).await?;
+            statement.set_is_idempotent(true);
+            statement.set_use_cached_result_metadata(true);
+            statement.set_consistency(Consistency::Quorum);
+            Ok(statement)
+        };
+        let statement = prepare(match operation {
+            "put" => format!(
+                "INSERT INTO {entity} (bucket, key, value) VALUES (?, ?, ?) USING TIMESTAMP ? AND \
+                 TTL ?"
+            ),
+            "get" => format!("SELECT value FROM {entity} WHERE bucket = ? AND key = ?"),
+            "range" => format!(
+                "SELECT bucket, key, value FROM {entity} WHERE bucket IN ? AND key >= ? PER \
+                 PARTITION LIMIT ?"
+            ),
+            other => return Err(format!("no operation `{other}`").into()),
+        })
+        .await?;
+        let one_page =
+            format!("SELECT key, value FROM {entity} WHERE bucket = ? AND key >= ? LIMIT ?");
         Ok(Bench {
-            session,
             statement,
+            one_page: prepare(one_page).await?,
+            session,
             operation: operation.to_string(),
+            groups: (0..bucket_count)
+                .collect::<Vec<_>>()
+                .chunks(BUCKETS_AT_ONCE)
+                .map(Vec::from)
+                .collect(),
             bucket_count: u64::try_from(bucket_count)?,
             key_count,
         })
@@ -140,14 +160,14 @@ impl Bench {
     }
 
     async fn range(&self, start: Bytes) -> Outcome<()> {
-        let mut wanted: Vec<_> =
-            (0..self.bucket_count).map(|bucket| (bucket, start.clone())).collect();
-        let (mut records, mut open, mut complete_count) = (Vec::new(), BTreeMap::new(), 0);
-        while complete_count < RANGE_RECORDS && !wanted.is_empty() {
-            let limit = self.page_rows(RANGE_RECORDS - complete_count);
-            let pages = wanted.drain(..).map(|(bucket, from)| self.page(bucket, from, limit));
-            let pages = stream::iter(pages).buffer_unordered(PAGES_AT_ONCE);
-            let pages: Vec<_> = pages.try_collect().await?;
+        let limit = self.page_rows(RANGE_RECORDS);
+        let groups = self.groups.iter().map(|group| self.pages(group, start.clone(), limit));
+        let groups: Vec<_> = groups.collect();
+        let groups = stream::iter(groups).buffer_unordered(REQUESTS_AT_ONCE);
+        let mut pages: Vec<_> = groups.try_concat().await?;
+        let mut limit = limit;
+        let (mut records, mut open) = (Vec::new(), BTreeMap::new());
+        loop {
             for (bucket, page) in pages {
                 // Without a last key the bucket has no more.
                 let last = page.last().filter(|_| page.len() == limit);
@@ -157,28 +177,41 @@ impl Bench {
             records.sort_unstable();
             // Records behind the end of a page may have others before them.
             let ends = open.iter().filter_map(|(bucket, end)| Some((end.as_ref()?, *bucket)));
-            let least = ends.min();
-            complete_count = least
-                .map_or(records.len(), |(end, _)| records.partition_point(|(key, _)| key <= end));
-            if let Some((end, bucket)) = least {
-                wanted.push((bucket, [&end[..], b"\0"].concat().into()));
+            let Some((end, bucket)) = ends.min() else { break };
+            let complete_count = records.partition_point(|(key, _)| key <= end);
+            if complete_count >= RANGE_RECORDS {
+                break;
             }
+            let from = [&end[..], b"\0"].concat().into();
+            limit = self.page_rows(RANGE_RECORDS - complete_count);
+            pages = vec![(bucket, self.page(bucket, from, limit).await?)];
         }
         records.truncate(RANGE_RECORDS);
         Ok(())
     }
 
-    async fn page(
-        &self,
-        bucket: u64,
-        from: Bytes,
-        limit: usize,
-    ) -> Outcome<(u64, Vec<(Bytes, Bytes)>)> {
-        let values = (i32::try_from(bucket)?, from, i32::try_from(limit)?);
+    /// The first page of each bucket that has one.
+    async fn pages(&self, buckets: &[i32], from: Bytes, limit: usize) -> Outcome<Vec<BucketPage>> {
+        let values = (buckets, from, i32::try_from(limit)?);
         let result = self.session.execute_unpaged(&self.statement, values).await?;
         let rows = result.into_rows_result()?;
+        let mut pages: Vec<BucketPage> = Vec::with_capacity(buckets.len());
+        for row in rows.rows::<(i32, Bytes, Bytes)>()? {
+            let (bucket, key, value) = row?;
+            match pages.last_mut().filter(|(last, _)| *last == bucket) {
+                Some((_, page)) => page.push((key, value)),
+                None => pages.push((bucket, vec![(key, value)])),
+            }
+        }
+        Ok(pages)
+    }
+
+    async fn page(&self, bucket: i32, from: Bytes, limit: usize) -> Outcome<Page> {
+        let values = (bucket, from, i32::try_from(limit)?);
+        let result = self.session.execute_unpaged(&self.one_page, values).await?;
+        let rows = result.into_rows_result()?;
         let rows: Result<_, _> = rows.rows::<(Bytes, Bytes)>()?.collect();
-        Ok((bucket, rows?))
+        Ok(rows?)
     }
 
     /// As ranges of Kvant: the mean, two and a half standard deviations, and one.

@@ -28,7 +28,7 @@ named_enum! {
         Read = "read",
         /// Writes or deletes a record.
         Write = "write",
-        /// Reads records of one bucket, for a range.
+        /// Reads records of one bucket or several, for a range.
         Page = "page",
     }
 }

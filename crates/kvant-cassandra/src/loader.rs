@@ -18,10 +18,9 @@
 
 use crate::cluster::{Cluster, is_temporary};
 use crate::errors::{self, Asked};
-use crate::pages::bucket_number;
 use crate::range::{self, Range};
 use crate::schema::of_keyspace;
-use crate::session::{Shared, unreadable};
+use crate::session::{Shared, bucket_number, unreadable};
 use bytes::Bytes;
 use futures::{TryStreamExt, stream};
 use kvant_base::{Error, Result};

@@ -4,69 +4,40 @@
 //! them are there. Awaited on another thread, each request would wake the thread of the
 //! connections, and each answer the other one.
 //!
-//! Memory: a page has at most [`PAGE_BYTES`] of rows as long as the longest that is known, or two
-//! rows, and a wave as many pages as there is room for. Rows are parts of the answer that they
+//! Buckets whose pages begin at the same key, as all do at the beginning of a range, are read by one
+//! request: that costs a third less of a node, and a quarter of its CPU time here
+//! (docs/cluster.md). The later pages of a bucket have requests of their own, which go to a node
+//! that stores it.
+//!
+//! Memory: a response has at most [`RESPONSE_BYTES`] of rows as long as the longest that is known,
+//! or two rows, and a wave as many as there is room for. Rows are parts of the response that they
 //! came in, and keep it.
 //!
 //! Invariant: a wave that succeeds has fetched at least one page of those that were wanted.
 
-use crate::session::{Shared, bound, expires_at_ms, unreadable};
+use crate::page_statements::{Columns, PageStatements};
+use crate::response::{Pages, Row, Unread};
+use crate::session::{Shared, bound, bucket_number, expires_at_ms, unreadable};
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use kvant_base::{Error, ErrorKind, Result};
-use std::collections::VecDeque;
+use scylla::statement::bound::BoundStatement;
 use std::panic;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
-/// Keys and values of a page.
-pub(crate) const PAGE_BYTES: usize = 64 << 10;
-/// Pages that are fetched at the same time.
-const PAGES_AT_ONCE: usize = 32;
+/// Keys and values of a response.
+const RESPONSE_BYTES: usize = 64 << 10;
+/// Requests that are in flight at the same time.
+const REQUESTS_AT_ONCE: usize = 16;
+/// Buckets that a request reads: some operators limit the partitions of one to 20.
+const BUCKETS_MAX: usize = 16;
 /// Rows that are fetched at the same time while a range has none, whose rows may be longer than
 /// those of others.
 const FIRST_ROWS_AT_ONCE: usize = 512;
 /// Rows count as this long while no range has met any.
 const UNKNOWN_ROW_BYTES: usize = 1 << 20;
-
-/// What a page has of its rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Columns {
-    Key,
-    KeyValue,
-    KeyValueExpiry,
-}
-
-#[derive(Default)]
-pub(crate) struct Row {
-    pub(crate) key: Bytes,
-    /// `None`: it is read when its turn comes.
-    pub(crate) value: Option<Bytes>,
-    /// Wall milliseconds since 1970 at which the value expires, where the range reads that.
-    pub(crate) expires_at_ms: Option<u64>,
-    /// Bytes that nothing keeps after this row: the last row of a page has those of the page.
-    pub(crate) last_of_bytes: usize,
-}
-
-impl Row {
-    fn bytes(&self) -> usize {
-        self.key.len() + self.value.as_ref().map_or(0, Bytes::len)
-    }
-}
-
-/// The next rows of a bucket.
-pub(crate) struct Page {
-    pub(crate) bucket: usize,
-    pub(crate) rows: VecDeque<Row>,
-    pub(crate) bytes: usize,
-    /// The longest row; 0 without values.
-    pub(crate) row_bytes_max: usize,
-    /// Whether the bucket has no more.
-    pub(crate) is_last: bool,
-    /// At most so many rows were asked for.
-    row_count: usize,
-}
 
 /// A page that a range wants.
 pub(crate) struct Wanted {
@@ -92,6 +63,13 @@ pub(crate) struct Wave {
     pub(crate) may_be_refused: bool,
 }
 
+impl Wanted {
+    /// Whether one request can ask for both pages.
+    fn is_like(&self, other: &Wanted) -> bool {
+        (self.row_count, &self.from) == (other.row_count, &other.from)
+    }
+}
+
 impl Wave {
     /// The least bytes that a page with rows as long as known ones may have.
     pub(crate) fn page_bytes_min(row_bytes: usize) -> usize {
@@ -109,7 +87,7 @@ impl Wave {
     ///
     /// # Errors
     /// As of a request for one record.
-    pub(crate) async fn fetch(self, shared: &Arc<Shared>) -> Result<Vec<Page>> {
+    pub(crate) async fn fetch(self, shared: &Arc<Shared>) -> Result<Pages> {
         // Dropped with this future, it ends the task.
         let mut task = JoinSet::new();
         task.spawn_on(self.run(Arc::clone(shared)), shared.runtime());
@@ -120,102 +98,106 @@ impl Wave {
         }
     }
 
-    async fn run(self, shared: Arc<Shared>) -> Result<Vec<Page>> {
-        let mut pages: Vec<Page> = Vec::with_capacity(self.wanted.len());
+    async fn run(self, shared: Arc<Shared>) -> Result<Pages> {
+        let mut fetched = Pages::default();
         let mut in_flight = FuturesUnordered::new();
-        let (mut row_bytes, mut here_bytes, mut awaited_rows) = (self.row_bytes, 0, 0);
-        let mut wanted = self.wanted.iter().peekable();
+        let (mut row_bytes, mut awaited_rows) = (self.row_bytes, 0);
+        let mut wanted = &self.wanted[..];
         loop {
-            while in_flight.len() < PAGES_AT_ONCE
-                && let Some(&next) = wanted.peek()
-            {
+            while in_flight.len() < REQUESTS_AT_ONCE && !wanted.is_empty() {
                 let likely_bytes = likely_bytes(row_bytes);
-                let row_count = rows_of_page(next.row_count, likely_bytes);
-                let rows = awaited_rows + row_count;
-                let are_known = !self.is_first || !pages.is_empty();
-                let has_room = here_bytes + rows * likely_bytes <= self.room_bytes
-                    && (are_known || rows <= FIRST_ROWS_AT_ONCE);
-                let is_only = pages.is_empty() && in_flight.is_empty();
-                if !has_room && !is_only {
+                let row_count = rows_of_page(wanted[0].row_count, likely_bytes);
+                let room_rows = self.room_bytes.saturating_sub(fetched.bytes) / likely_bytes;
+                let are_known = !self.is_first || !fetched.pages.is_empty();
+                let room_rows =
+                    if are_known { room_rows } else { room_rows.min(FIRST_ROWS_AT_ONCE) };
+                let fitting = room_rows.saturating_sub(awaited_rows) / row_count;
+                let is_only = fetched.pages.is_empty() && in_flight.is_empty();
+                if fitting == 0 && !is_only {
                     break;
                 }
-                in_flight.push(self.page(&shared, next, row_count));
-                awaited_rows = rows;
-                wanted.next();
+                let fitting = fitting.min(RESPONSE_BYTES / likely_bytes / row_count);
+                let alike = wanted.iter().take_while(|other| other.is_like(&wanted[0]));
+                let count = alike.take(fitting.clamp(1, BUCKETS_MAX)).count();
+                let (these, others) = wanted.split_at(count);
+                in_flight.push(self.pages(&shared, these, row_count));
+                awaited_rows += count * row_count;
+                wanted = others;
             }
-            let Some(page) = in_flight.next().await else { break };
-            let page: Page = page?;
-            awaited_rows -= page.row_count;
-            here_bytes += page.bytes;
-            row_bytes = row_bytes.max(page.row_bytes_max);
-            pages.push(page);
+            let Some(pages) = in_flight.next().await else { break };
+            let pages: Pages = pages?;
+            awaited_rows -= pages.asked_rows;
+            row_bytes = row_bytes.max(pages.row_bytes_max);
+            fetched.extend(pages);
         }
-        Ok(pages)
+        Ok(fetched)
     }
 
-    async fn page(&self, shared: &Arc<Shared>, wanted: &Wanted, row_count: usize) -> Result<Page> {
-        let limit = i32::try_from(row_count).unwrap_or(i32::MAX);
-        let (bucket, from) = (bucket_number(wanted.bucket), &wanted.from);
-        let statement = match (self.columns, &self.end) {
-            (Columns::Key, None) => &shared.select_keys,
-            (Columns::Key, Some(_)) => &shared.select_keys_to,
-            (Columns::KeyValue, None) => &shared.select_range,
-            (Columns::KeyValue, Some(_)) => &shared.select_range_to,
-            (Columns::KeyValueExpiry, None) => &shared.select_range_ttl,
-            (Columns::KeyValueExpiry, Some(_)) => &shared.select_range_ttl_to,
-        };
-        let request = match &self.end {
-            None => bound(statement, &(bucket, from, limit)),
-            Some(end) => bound(statement, &(bucket, from, end, limit)),
-        };
-        let result = shared.rows(request?, self.may_be_refused).await?;
-        let result = result.into_rows_result().map_err(unreadable)?;
-        let mut rows = VecDeque::with_capacity(result.rows_num());
-        let mut add = |key, value, expires_at_ms| {
-            rows.push_back(Row { key, value, expires_at_ms, last_of_bytes: 0 });
-        };
+    /// The pages of buckets that are wanted alike.
+    async fn pages(
+        &self,
+        shared: &Arc<Shared>,
+        wanted: &[Wanted],
+        row_count: usize,
+    ) -> Result<Pages> {
+        let rows =
+            shared.rows(self.request(shared, wanted, row_count)?, self.may_be_refused).await?;
+        let rows = rows.into_rows_result().map_err(unreadable)?;
+        let mut pages = Unread::new(wanted, row_count, rows.rows_num());
         match self.columns {
             Columns::Key => {
-                for row in result.rows::<(Bytes,)>().map_err(unreadable)? {
-                    let (key,) = row.map_err(unreadable)?;
-                    add(key, None, None);
+                for row in rows.rows::<(i32, Bytes)>().map_err(unreadable)? {
+                    let (bucket, key) = row.map_err(unreadable)?;
+                    pages.add(bucket, Row { key, ..Row::default() })?;
                 }
             }
             Columns::KeyValue => {
-                for row in result.rows::<(Bytes, Bytes)>().map_err(unreadable)? {
-                    let (key, value) = row.map_err(unreadable)?;
-                    add(key, Some(value), None);
+                for row in rows.rows::<(i32, Bytes, Bytes)>().map_err(unreadable)? {
+                    let (bucket, key, value) = row.map_err(unreadable)?;
+                    pages.add(bucket, Row { key, value: Some(value), ..Row::default() })?;
                 }
             }
             Columns::KeyValueExpiry => {
                 let now_ms = shared.wall_ms();
-                for row in result.rows::<(Bytes, Bytes, Option<i32>)>().map_err(unreadable)? {
-                    let (key, value, ttl_s) = row.map_err(unreadable)?;
-                    add(key, Some(value), expires_at_ms(ttl_s, now_ms));
+                for row in rows.rows::<(i32, Bytes, Bytes, Option<i32>)>().map_err(unreadable)? {
+                    let (bucket, key, value, ttl_s) = row.map_err(unreadable)?;
+                    let (value, expires_at_ms) = (Some(value), expires_at_ms(ttl_s, now_ms));
+                    pages.add(bucket, Row { key, value, expires_at_ms, ..Row::default() })?;
                 }
             }
         }
-        let bytes = result.rows_bytes_size() + rows.len() * size_of::<Row>();
-        if let Some(last) = rows.back_mut() {
-            last.last_of_bytes = bytes;
+        Ok(pages.read(rows.rows_bytes_size()))
+    }
+
+    fn request(
+        &self,
+        shared: &Shared,
+        wanted: &[Wanted],
+        row_count: usize,
+    ) -> Result<BoundStatement> {
+        let limit = i32::try_from(row_count).unwrap_or(i32::MAX);
+        let statements =
+            PageStatements::find(&shared.select_pages, self.columns, self.end.is_some());
+        let from = &wanted[0].from;
+        if let [Wanted { bucket, .. }] = wanted {
+            let bucket = bucket_number(*bucket);
+            return match &self.end {
+                None => bound(&statements.one, &(bucket, from, limit)),
+                Some(end) => bound(&statements.one, &(bucket, from, end, limit)),
+            };
         }
-        let row_bytes_max = match self.columns {
-            Columns::Key => 0,
-            _ => rows.iter().map(Row::bytes).max().unwrap_or(0),
-        };
-        let is_last = rows.len() < row_count;
-        Ok(Page { bucket: wanted.bucket, rows, bytes, row_bytes_max, is_last, row_count })
+        let buckets: Vec<_> = wanted.iter().map(|wanted| bucket_number(wanted.bucket)).collect();
+        match &self.end {
+            None => bound(&statements.several, &(buckets, from, limit)),
+            Some(end) => bound(&statements.several, &(buckets, from, end, limit)),
+        }
     }
 }
 
 fn rows_of_page(row_count: usize, row_bytes: usize) -> usize {
-    row_count.min((PAGE_BYTES / row_bytes).max(2))
+    row_count.min((RESPONSE_BYTES / row_bytes).max(2))
 }
 
 fn likely_bytes(row_bytes: usize) -> usize {
     if row_bytes == 0 { UNKNOWN_ROW_BYTES } else { row_bytes }
-}
-
-pub(crate) fn bucket_number(index: usize) -> i32 {
-    i32::try_from(index).expect("the count of buckets is an i32")
 }

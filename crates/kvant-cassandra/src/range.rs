@@ -17,8 +17,10 @@
 //! 1. `heads` has the first row of each bucket that has rows.
 //! 2. No record is taken while a bucket that has not ended has no row.
 
-use crate::pages::{Columns, Page, Row, Wanted, Wave, bucket_number};
-use crate::session::Shared;
+use crate::page_statements::Columns;
+use crate::pages::{Wanted, Wave};
+use crate::response::{Page, Row};
+use crate::session::{Shared, bucket_number};
 use bytes::Bytes;
 use kvant_base::Result;
 use std::cmp::Reverse;
@@ -167,7 +169,7 @@ impl Range {
             (Some((value, expires_at_ms)), Some(row)) => {
                 self.held_bytes += value.len();
                 self.row_bytes = self.row_bytes.max(key.len() + value.len());
-                row.last_of_bytes += value.len();
+                row.own_bytes += value.len();
                 row.value = Some(value);
                 row.expires_at_ms = expires_at_ms;
             }
@@ -182,15 +184,16 @@ impl Range {
     async fn fetch_pages(&mut self) -> Result<()> {
         let wave = self.next_wave();
         let has_values = wave.columns != Columns::Key;
-        let pages = wave.fetch(&self.shared).await?;
+        let fetched = wave.fetch(&self.shared).await?;
         self.has_pages = true;
-        let row_bytes_max = pages.iter().map(|page| page.row_bytes_max).max().unwrap_or(0);
+        self.held_bytes += fetched.bytes;
+        let row_bytes_max = fetched.row_bytes_max;
         if has_values && row_bytes_max > 0 {
             // Half of the old length at least: later pages grow again after one long row.
             self.row_bytes = row_bytes_max.max(self.row_bytes / 2);
             self.shared.note_row_bytes(row_bytes_max);
         }
-        pages.into_iter().for_each(|page| self.add(page));
+        fetched.pages.into_iter().for_each(|page| self.add(page));
         Ok(())
     }
 
@@ -240,7 +243,6 @@ impl Range {
         if let Some(last) = page.rows.back().filter(|_| !page.is_last) {
             bucket.from = behind(&last.key);
         }
-        self.held_bytes += page.bytes;
         if !bucket.rows.is_empty() {
             bucket.rows.extend(page.rows);
             return;
@@ -258,7 +260,7 @@ impl Range {
     fn take_first(&mut self) -> Option<Row> {
         let mut head = self.heads.peek_mut()?;
         let bucket = &mut self.buckets[head.0.1];
-        let row = bucket.rows.pop_front()?;
+        let mut row = bucket.rows.pop_front()?;
         match bucket.rows.front() {
             Some(next) => head.0.0 = next.key.clone(),
             None => {
@@ -266,7 +268,7 @@ impl Range {
                 self.missing_count += usize::from(!bucket.has_ended);
             }
         }
-        self.held_bytes -= row.last_of_bytes;
+        self.held_bytes -= row.freed_bytes();
         Some(row)
     }
 }

@@ -11,6 +11,7 @@ use crate::errors::{self, Asked};
 use crate::figures::{Figures, Kind};
 use crate::options::Options;
 use crate::own_connections;
+use crate::page_statements::PageStatements;
 use crate::retries::{RetryOtherCoordinator, has_too_few_responses};
 use crate::room;
 use crate::schema::{self, Schema};
@@ -44,14 +45,9 @@ pub(crate) struct Shared {
     pub(crate) default_acks: Acks,
     /// By the count of answers, from 1.
     statements: Vec<Statements>,
-    pub(crate) select_range: PreparedStatement,
-    pub(crate) select_range_to: PreparedStatement,
-    pub(crate) select_keys: PreparedStatement,
-    pub(crate) select_keys_to: PreparedStatement,
     /// With the seconds that the value has left.
-    pub(crate) select_ttl: PreparedStatement,
-    pub(crate) select_range_ttl: PreparedStatement,
-    pub(crate) select_range_ttl_to: PreparedStatement,
+    select_ttl: PreparedStatement,
+    pub(crate) select_pages: Vec<PageStatements>,
     pub(crate) figures: Arc<Figures>,
     pub(crate) second_reads: Arc<SecondReads>,
     pub(crate) traces: Traces,
@@ -152,20 +148,12 @@ impl Shared {
             }
             statements.push(of_count);
         }
-        let range = |columns, end| {
-            format!("SELECT {columns} FROM {entity} WHERE bucket = ? AND key >= ?{end} LIMIT ?")
-        };
         Ok(Shared {
-            select_range: prepare(range("key, value", "")).await?,
-            select_range_to: prepare(range("key, value", " AND key < ?")).await?,
-            select_keys: prepare(range("key", "")).await?,
-            select_keys_to: prepare(range("key", " AND key < ?")).await?,
             select_ttl: prepare(format!(
                 "SELECT value, TTL(value) FROM {entity} WHERE bucket = ? AND key = ?"
             ))
             .await?,
-            select_range_ttl: prepare(range("key, value, TTL(value)", "")).await?,
-            select_range_ttl_to: prepare(range("key, value, TTL(value)", " AND key < ?")).await?,
+            select_pages: PageStatements::all(&entity, prepare).await?,
             statements,
             session: Arc::new(session),
             schema,
@@ -368,4 +356,8 @@ pub(crate) fn value_in(result: QueryResult) -> Result<Option<Bytes>> {
 
 pub(crate) fn unreadable(error: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::Io, format!("an answer of the cluster cannot be read: {error}"))
+}
+
+pub(crate) fn bucket_number(index: usize) -> i32 {
+    i32::try_from(index).expect("the count of buckets is an i32")
 }

@@ -135,3 +135,32 @@ fn a_range_over_short_and_long_values_is_whole() {
         }
     });
 }
+
+/// Requests for pages that were answered.
+fn page_requests(cluster: &Cluster) -> u64 {
+    let nodes = cluster.stats().nodes;
+    let times = nodes.iter().flat_map(|node| &node.times);
+    let of_pages = times.filter(|times| (times.kind, times.phase) == ("page", "attempt"));
+    of_pages.flat_map(|times| &times.counts_up_to_us).map(|(_, count)| count).sum()
+}
+
+#[test]
+#[ignore = "needs a node: cargo xtask cluster-check"]
+fn a_range_asks_for_the_first_pages_of_sixteen_buckets_at_once() {
+    let options = kvant_cassandra::Options { bucket_count: Some(40), ..node::options() };
+    let cluster = open(&options).unwrap();
+    let mut map = Map::new();
+    wait(async {
+        for number in 0..200_u32 {
+            put(&cluster, &mut map, number.to_be_bytes().to_vec(), vec![b'v'; 50]).await;
+        }
+        // The first range does not know how long records are.
+        for limit in [1, 2, 10] {
+            let before = page_requests(&cluster);
+            let found = read(&cluster, b"\0", None, limit).await;
+            assert_eq!(found, expected(&map, b"\0", None, limit));
+            let requests = page_requests(&cluster) - before;
+            assert!(requests == 3 || limit == 1, "{requests} requests for {limit} records");
+        }
+    });
+}
