@@ -145,14 +145,14 @@ impl Cluster {
 
     /// Answers that a request waits for if it does not say.
     pub fn default_ack_count(&self) -> u32 {
-        self.shared.default_acks.count
+        self.shared.statements.default_acks.count
     }
 
     /// The newest value of `key`.
     pub fn get(&self, key: &[u8], ask: Ask) -> Pending<Option<Bytes>> {
         let (shared, key) = (Arc::clone(&self.shared), Bytes::copy_from_slice(key));
         Box::pin(async move {
-            let statements = match shared.statements(ask.ack_count) {
+            let statements = match shared.statements.of_points(ask.ack_count) {
                 Ok(statements) => statements,
                 Err(error) => return (Err(error), Course::default()),
             };
@@ -171,7 +171,7 @@ impl Cluster {
         let ttl_s = ttl_ms.map_or(0, |ttl_ms| ttl_ms.div_ceil(1_000) + 1);
         Box::pin(async move {
             let ttl_s = i32::try_from(ttl_s).map_err(|_| Error::invalid("too long a time to live"));
-            let (statements, ttl_s) = match (shared.statements(ask.ack_count), ttl_s) {
+            let (statements, ttl_s) = match (shared.statements.of_points(ask.ack_count), ttl_s) {
                 (Ok(statements), Ok(ttl_s)) => (statements, ttl_s),
                 (Err(error), _) | (_, Err(error)) => return (Err(error), Course::default()),
             };
@@ -187,7 +187,7 @@ impl Cluster {
         let (shared, key) = (Arc::clone(&self.shared), Bytes::copy_from_slice(key));
         let stamp_us = shared.next_stamp_us();
         Box::pin(async move {
-            let statements = match shared.statements(ask.ack_count) {
+            let statements = match shared.statements.of_points(ask.ack_count) {
                 Ok(statements) => statements,
                 Err(error) => return (Err(error), Course::default()),
             };

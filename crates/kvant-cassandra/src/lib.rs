@@ -37,7 +37,6 @@ mod gate;
 mod loader;
 mod options;
 mod own_connections;
-mod page_statements;
 mod pages;
 mod range;
 mod response;
@@ -47,6 +46,7 @@ mod routing;
 mod schema;
 mod second_reads;
 mod session;
+mod statements;
 mod traces;
 
 pub use attempts::Course;

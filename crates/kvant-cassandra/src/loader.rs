@@ -156,7 +156,7 @@ impl Loader {
             })
         })
         .await?;
-        delete.set_consistency(shared.default_acks.consistency);
+        delete.set_consistency(shared.statements.default_acks.consistency);
         delete.set_is_idempotent(true);
         let from = &place.map_or(Bytes::from_static(b"\0"), range::behind);
         let delete = &delete;
@@ -225,7 +225,7 @@ impl Loader {
 
     async fn write_batch(&self, rows: Vec<Row>) -> Result<()> {
         let shared = &self.shared;
-        let insert = &shared.statements(None)?.insert;
+        let insert = &shared.statements.of_points(None)?.insert;
         patiently(async || {
             // With each attempt records have less time left.
             let now_ms = shared.wall_ms();
@@ -238,7 +238,7 @@ impl Loader {
             for _ in &values {
                 batch.append_statement(insert.clone());
             }
-            batch.set_consistency(shared.default_acks.consistency);
+            batch.set_consistency(shared.statements.default_acks.consistency);
             batch.set_is_idempotent(true);
             let done = shared.session.batch(&batch, values).await;
             done.map(drop).map_err(|error| errors::of_request(&error, Asked::Write, true))

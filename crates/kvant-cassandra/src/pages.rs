@@ -4,10 +4,9 @@
 //! them are there. Awaited on another thread, each request would wake the thread of the
 //! connections, and each answer the other one.
 //!
-//! Buckets whose pages begin at the same key, as all do at the beginning of a range, are read by one
-//! request: that costs a third less of a node, and a quarter of its CPU time here
-//! (docs/cluster.md). The later pages of a bucket have requests of their own, which go to a node
-//! that stores it.
+//! Buckets whose pages begin at the same key, as all do at the beginning of a range, are read by
+//! one request, which costs less than one for each (docs/decisions/0053). The later pages of a
+//! bucket have requests of their own, which go to a node that stores it.
 //!
 //! Memory: a response has at most [`RESPONSE_BYTES`] of rows as long as the longest that is known,
 //! or two rows, and a wave as many as there is room for. Rows are parts of the response that they
@@ -15,9 +14,9 @@
 //!
 //! Invariant: a wave that succeeds has fetched at least one page of those that were wanted.
 
-use crate::page_statements::{Columns, PageStatements};
 use crate::response::{Pages, Row, Unread};
 use crate::session::{Shared, bound, bucket_number, expires_at_ms, unreadable};
+use crate::statements::Columns;
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -143,7 +142,8 @@ impl Wave {
         let rows =
             shared.rows(self.request(shared, wanted, row_count)?, self.may_be_refused).await?;
         let rows = rows.into_rows_result().map_err(unreadable)?;
-        let mut pages = Unread::new(wanted, row_count, rows.rows_num());
+        let buckets = wanted.iter().map(|wanted| wanted.bucket);
+        let mut pages = Unread::new(buckets, row_count, rows.rows_num());
         match self.columns {
             Columns::Key => {
                 for row in rows.rows::<(i32, Bytes)>().map_err(unreadable)? {
@@ -176,8 +176,7 @@ impl Wave {
         row_count: usize,
     ) -> Result<BoundStatement> {
         let limit = i32::try_from(row_count).unwrap_or(i32::MAX);
-        let statements =
-            PageStatements::find(&shared.select_pages, self.columns, self.end.is_some());
+        let statements = shared.statements.of_pages(self.columns, self.end.is_some());
         let from = &wanted[0].from;
         if let [Wanted { bucket, .. }] = wanted {
             let bucket = bucket_number(*bucket);

@@ -17,10 +17,10 @@
 //! 1. `heads` has the first row of each bucket that has rows.
 //! 2. No record is taken while a bucket that has not ended has no row.
 
-use crate::page_statements::Columns;
 use crate::pages::{Wanted, Wave};
 use crate::response::{Page, Row};
 use crate::session::{Shared, bucket_number};
+use crate::statements::Columns;
 use bytes::Bytes;
 use kvant_base::Result;
 use std::cmp::Reverse;

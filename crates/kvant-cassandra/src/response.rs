@@ -1,6 +1,5 @@
 //! Pages of buckets, as they come in a response.
 
-use crate::pages::Wanted;
 use crate::session::{bucket_number, unreadable};
 use bytes::Bytes;
 use kvant_base::Result;
@@ -68,13 +67,17 @@ impl Pages {
 
 impl Unread {
     /// Pages of at most `row_count` rows each, of a response of `rows` rows.
-    pub(crate) fn new(wanted: &[Wanted], row_count: usize, rows: usize) -> Unread {
-        let page = |wanted: &Wanted| Page {
-            bucket: wanted.bucket,
+    pub(crate) fn new(
+        buckets: impl Iterator<Item = usize>,
+        row_count: usize,
+        rows: usize,
+    ) -> Unread {
+        let page = |bucket| Page {
+            bucket,
             rows: VecDeque::with_capacity(row_count.min(rows)),
             is_last: true,
         };
-        let pages = wanted.iter().map(page).collect();
+        let pages = buckets.map(page).collect();
         Unread { pages, row_count, at: 0, row_bytes_max: 0 }
     }
 

@@ -6,25 +6,22 @@
 
 use crate::attempts::{Attempts, Course};
 use crate::connect;
-use crate::consistency::{Acks, acks};
 use crate::errors::{self, Asked};
 use crate::figures::{Figures, Kind};
 use crate::options::Options;
 use crate::own_connections;
-use crate::page_statements::PageStatements;
-use crate::retries::{RetryOtherCoordinator, has_too_few_responses};
+use crate::retries::has_too_few_responses;
 use crate::room;
 use crate::schema::{self, Schema};
 use crate::second_reads::SecondReads;
+use crate::statements::{Execution, Statements};
 use crate::traces::Traces;
 use bytes::Bytes;
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::Clock;
 use scylla::client::session::Session;
-use scylla::errors::{ExecutionError, PrepareError};
+use scylla::errors::ExecutionError;
 use scylla::observability::history::HistoryListener;
-use scylla::policies::retry::RetryPolicy;
-use scylla::policies::speculative_execution::SpeculativeExecutionPolicy;
 use scylla::response::query_result::QueryResult;
 use scylla::serialize::row::SerializeRow;
 use scylla::statement::bound::BoundStatement;
@@ -42,12 +39,7 @@ pub(crate) struct Shared {
     /// Of the runtime of this crate.
     pub(crate) session: Arc<Session>,
     pub(crate) schema: Schema,
-    pub(crate) default_acks: Acks,
-    /// By the count of answers, from 1.
-    statements: Vec<Statements>,
-    /// With the seconds that the value has left.
-    select_ttl: PreparedStatement,
-    pub(crate) select_pages: Vec<PageStatements>,
+    pub(crate) statements: Statements,
     pub(crate) figures: Arc<Figures>,
     pub(crate) second_reads: Arc<SecondReads>,
     pub(crate) traces: Traces,
@@ -62,31 +54,6 @@ pub(crate) struct Shared {
 /// A value, and the wall milliseconds since 1970 at which it expires; `None`: it never does.
 pub(crate) type Lasting = (Bytes, Option<u64>);
 
-#[derive(Clone)]
-pub(crate) struct Statements {
-    pub(crate) select: PreparedStatement,
-    pub(crate) insert: PreparedStatement,
-    pub(crate) delete: PreparedStatement,
-    /// Whether so many answers need no more than a quorum.
-    is_quorum: bool,
-}
-
-/// What a request asks for, besides its statement.
-#[derive(Clone, Copy)]
-pub(crate) struct Execution {
-    pub(crate) kind: Kind,
-    /// Whether it needs no more than a quorum: more answers tell nothing about the coordinator.
-    is_quorum: bool,
-    /// Whether the cluster is to trace it.
-    is_traced: bool,
-}
-
-impl Statements {
-    pub(crate) fn execution(&self, kind: Kind, is_traced: bool) -> Execution {
-        Execution { kind, is_quorum: self.is_quorum, is_traced }
-    }
-}
-
 impl Shared {
     pub(crate) async fn open(
         options: &Options,
@@ -95,69 +62,12 @@ impl Shared {
     ) -> Result<Shared> {
         let session = connect::connect(options, figures).await?;
         let schema = schema::open(&session, options).await?;
-        let default_acks = acks(options.ack_count, schema.replica_count)?;
-        let quorum = acks(None, schema.replica_count)?;
         let second_reads = SecondReads::new(options.has_second_reads, Arc::clone(clock));
-        let entity = format!("\"{}\".entity", options.keyspace);
-        let retries = |ack_count: u32| -> Option<Arc<dyn RetryPolicy>> {
-            (ack_count < schema.replica_count).then(|| Arc::new(RetryOtherCoordinator) as Arc<_>)
-        };
-        let prepare = async |text: String| -> Result<PreparedStatement> {
-            let prepared = session.prepare(text).await;
-            let mut statement = prepared.map_err(|error: PrepareError| {
-                errors::of_request(&ExecutionError::PrepareError(error), Asked::Read, false)
-            })?;
-            // A time stamp goes with each write: repeating one changes nothing.
-            statement.set_is_idempotent(true);
-            // Answers need not describe columns, whose names and types never change.
-            statement.set_use_cached_result_metadata(true);
-            statement.set_consistency(default_acks.consistency);
-            statement.set_retry_policy(retries(default_acks.count));
-            Ok(statement)
-        };
-        let mut select =
-            prepare(format!("SELECT value FROM {entity} WHERE bucket = ? AND key = ?")).await?;
-        if options.has_second_reads {
-            let policy = Arc::clone(&second_reads) as Arc<dyn SpeculativeExecutionPolicy>;
-            let profile = session.get_default_execution_profile_handle().pointee_to_builder();
-            let profile = profile.speculative_execution_policy(Some(policy)).build();
-            select.set_execution_profile_handle(Some(profile.into_handle()));
-        }
-        let of_point = Statements {
-            select,
-            is_quorum: true,
-            insert: prepare(format!(
-                "INSERT INTO {entity} (bucket, key, value) VALUES (?, ?, ?) USING TIMESTAMP ? AND \
-                 TTL ?"
-            ))
-            .await?,
-            delete: prepare(format!(
-                "DELETE FROM {entity} USING TIMESTAMP ? WHERE bucket = ? AND key = ?"
-            ))
-            .await?,
-        };
-        let mut statements = Vec::new();
-        for count in 1..=schema.replica_count {
-            let acks = acks(Some(count), schema.replica_count)?;
-            let mut of_count = of_point.clone();
-            of_count.is_quorum = count <= quorum.count;
-            for one in [&mut of_count.select, &mut of_count.insert, &mut of_count.delete] {
-                one.set_consistency(acks.consistency);
-                // The driver's counts may be more than was asked for.
-                one.set_retry_policy(retries(acks.count));
-            }
-            statements.push(of_count);
-        }
+        let statements = Statements::prepare(&session, &schema, options, &second_reads).await?;
         Ok(Shared {
-            select_ttl: prepare(format!(
-                "SELECT value, TTL(value) FROM {entity} WHERE bucket = ? AND key = ?"
-            ))
-            .await?,
-            select_pages: PageStatements::all(&entity, prepare).await?,
             statements,
             session: Arc::new(session),
             schema,
-            default_acks,
             figures: Arc::clone(figures),
             second_reads,
             traces: Traces::new(),
@@ -167,12 +77,6 @@ impl Shared {
             last_stamp_us: AtomicI64::new(0),
             row_bytes: AtomicUsize::new(0),
         })
-    }
-
-    pub(crate) fn statements(&self, ack_count: Option<u32>) -> Result<&Statements> {
-        let count = ack_count.unwrap_or(self.default_acks.count);
-        let found = (count as usize).checked_sub(1).and_then(|index| self.statements.get(index));
-        found.ok_or_else(|| Error::invalid(format!("{count} nodes cannot answer")))
     }
 
     /// Sends a request to one node, or to others after it.
@@ -248,8 +152,8 @@ impl Shared {
         key: &[u8],
         may_be_refused: bool,
     ) -> Result<Option<Lasting>> {
-        let execution = self.statements(None)?.execution(Kind::Read, false);
-        let request = bound(&self.select_ttl, &(bucket, key))?;
+        let execution = self.statements.of_points(None)?.execution(Kind::Read, false);
+        let request = bound(&self.statements.select_ttl, &(bucket, key))?;
         let rows = self.execute_of_range(request, execution, may_be_refused).await?;
         let rows = rows.into_rows_result().map_err(unreadable)?;
         let row = rows.maybe_first_row::<(Bytes, Option<i32>)>().map_err(unreadable)?;
@@ -263,7 +167,7 @@ impl Shared {
         request: BoundStatement,
         may_be_refused: bool,
     ) -> Result<QueryResult> {
-        let execution = Execution { kind: Kind::Page, is_quorum: false, is_traced: false };
+        let execution = Execution::OF_PAGES;
         self.execute_of_range(request, execution, may_be_refused).await
     }
 
