@@ -2,9 +2,9 @@
 //! against (`cargo xtask bench cluster`).
 //!
 //! Keys, statements, consistency and the number of requests in flight are those of the server under
-//! `kvant load`, and so are the pages of a range of N records: of each bucket, 32 at a time, as
-//! many rows as such a range needs nearly always, and another page of a bucket that had too few.
-//! The rows are sorted.
+//! `kvant load`, and so are the pages of a range of N records: of each bucket, for 16 of them in
+//! one request, as many rows as such a range needs nearly always, and another page of a bucket that
+//! had too few. The rows are sorted.
 //!
 //! Arguments: NODE KEYSPACE OPERATION IN-FLIGHT COUNT KEYS, the operation one of `put`, `get` and
 //! `range`. Prints one JSON object: requests, nanoseconds, and CPU time in microseconds.

@@ -12,8 +12,10 @@
 //! - `retries`: which failed attempts are retried, and where.
 //! - `second_reads`: slow reads that are sent to a second node.
 //! - `traces`: the cluster's own traces.
-//! - `session`: what requests share: statements, time stamps.
+//! - `statements`: the statements of a keyspace, prepared once.
+//! - `session`: what requests share: the driver's session, time stamps.
 //! - `cluster`: the engine: reads and writes of single records.
+//! - `response`: the pages that come in a response.
 //! - `pages`: pages of buckets, fetched together for a range.
 //! - `range`: records in key order, merged from all buckets.
 //! - `loader`: many records at once: copies from other engines.

@@ -104,8 +104,9 @@ impl Wave {
         let mut wanted = &self.wanted[..];
         loop {
             while in_flight.len() < REQUESTS_AT_ONCE && !wanted.is_empty() {
-                let likely_bytes = likely_bytes(row_bytes);
-                let row_count = rows_of_page(wanted[0].row_count, likely_bytes);
+                let key_value_bytes = likely_bytes(row_bytes);
+                let row_count = rows_of_page(wanted[0].row_count, key_value_bytes);
+                let likely_bytes = key_value_bytes + size_of::<Row>();
                 let room_rows = self.room_bytes.saturating_sub(fetched.bytes) / likely_bytes;
                 let are_known = !self.is_first || !fetched.pages.is_empty();
                 let room_rows =

@@ -68,15 +68,15 @@ impl Pages {
 impl Unread {
     /// Pages of at most `row_count` rows each, of a response of `rows` rows.
     pub(crate) fn new(
-        buckets: impl Iterator<Item = usize>,
+        buckets: impl ExactSizeIterator<Item = usize>,
         row_count: usize,
         rows: usize,
     ) -> Unread {
-        let page = |bucket| Page {
-            bucket,
-            rows: VecDeque::with_capacity(row_count.min(rows)),
-            is_last: true,
-        };
+        // Each page has room for its share: for all rows of the response, all of them together
+        // would have room for that many times its bytes.
+        let likely_rows = rows.div_ceil(buckets.len()).min(row_count);
+        let page =
+            |bucket| Page { bucket, rows: VecDeque::with_capacity(likely_rows), is_last: true };
         let pages = buckets.map(page).collect();
         Unread { pages, row_count, at: 0, row_bytes_max: 0 }
     }
@@ -115,3 +115,6 @@ impl Unread {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,9 @@
 //! Which node coordinates a request.
 //!
-//! The driver's own policy proposes nodes that store the record, by chance, then others. Of two
-//! proposals this one takes the node with fewer requests in flight, and passes over nodes that have
-//! no room. Silent nodes are asked only where all proposals are silent.
+//! The driver's own policy proposes nodes that store the record, by chance, then others; for the
+//! records of several buckets, any nodes. Of two proposals this one takes the node with fewer
+//! requests in flight, and passes over nodes that have no room. Silent nodes are asked only where
+//! all proposals are silent.
 //!
 //! Invariant: a request is sent to no node that has no room. An empty plan means that none has.
 

@@ -1,4 +1,4 @@
-//! What all requests share: the driver's session, prepared statements, time stamps.
+//! What all requests share: the driver's session, statements, time stamps.
 //!
 //! Invariant: a write has a time stamp of this process, later than those of all writes before it,
 //! from the moment when it is accepted: however often and in whatever order attempts arrive, the
@@ -213,7 +213,7 @@ fn explain(error: &ExecutionError, session: &Session, attempts: &Attempts) -> Er
         matches!(error, ExecutionError::EmptyPlan | ExecutionError::ConnectionPoolError(_))
             && attempts.is_empty();
     if is_unsent && is_connected(session) {
-        let what = "the nodes that store the record have as many requests as they can do in time";
+        let what = "the nodes that store the records have as many requests as they can do in time";
         return Error::new(ErrorKind::Overloaded, what);
     }
     // An error response has counts; a failure of the driver after it has none.

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
+const HELD_BYTES_MAX: usize = 32 << 20;
+
 async fn read(cluster: &Cluster, start: &[u8], end: Option<&[u8]>, limit: u64) -> Vec<Vec<u8>> {
     read_held(cluster, start, end, limit).await.0
 }
@@ -102,7 +104,6 @@ async fn put(cluster: &Cluster, map: &mut Map, key: Vec<u8>, value: Vec<u8>) {
 #[ignore = "needs a node: cargo xtask cluster-check"]
 fn a_range_of_values_that_do_not_fit_into_its_memory_is_whole() {
     const VALUE_BYTES: usize = 1 << 20;
-    const HELD_BYTES_MAX: usize = 32 << 20;
     let cluster = open(&node::options()).unwrap();
     let mut map = Map::new();
     wait(async {
@@ -132,6 +133,31 @@ fn a_range_over_short_and_long_values_is_whole() {
         for limit in [u64::MAX, 310, 500] {
             let found = read(&cluster, b"\0", None, limit).await;
             assert!(found == expected(&map, b"\0", None, limit), "{} records", found.len());
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs a node: cargo xtask cluster-check"]
+fn a_range_of_more_buckets_than_there_is_room_for_is_whole() {
+    const VALUE_BYTES: usize = 4 << 10;
+    const BUCKETS: u32 = 4_096;
+    /// Without its value: the row in the response and in memory.
+    const ROW_BYTES: usize = 128;
+    let options = kvant_cassandra::Options { bucket_count: Some(BUCKETS), ..node::options() };
+    let cluster = open(&options).unwrap();
+    let mut map = Map::new();
+    wait(async {
+        for number in 0..10_000_u32 {
+            put(&cluster, &mut map, number.to_be_bytes().to_vec(), vec![b'v'; VALUE_BYTES]).await;
+        }
+        // The second range knows how long records are.
+        for _ in 0..2 {
+            let (found, held_bytes) = read_held(&cluster, b"\0", None, u64::MAX).await;
+            assert!(found == expected(&map, b"\0", None, u64::MAX), "{} records", found.len());
+            // Beyond it, a key of each bucket.
+            let keys_bytes = BUCKETS as usize * ROW_BYTES;
+            assert!(held_bytes <= HELD_BYTES_MAX + keys_bytes + VALUE_BYTES, "{held_bytes} bytes");
         }
     });
 }

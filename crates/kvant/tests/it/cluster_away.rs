@@ -17,7 +17,8 @@ const WAIT_MAX: Duration = Duration::from_secs(90);
 /// Longest wait for ranges to take all the room of a node.
 const FULL_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// More than a node takes at a time: each range of 16 buckets begins with eight pages.
+/// More than a node takes at a time: each range of 16 buckets begins with at least eight requests
+/// while no record is known.
 const RANGE_COUNT: usize = 4_096 / 8 + 64;
 
 /// The node, which is running again when this is dropped. One test at a time has it.
@@ -130,14 +131,17 @@ fn requests_that_find_no_room_at_a_node_are_refused_and_served_when_it_goes_on()
     let refused = loop {
         node.stop();
         let mut waiting: Vec<Connection> = Vec::new();
-        for _ in 0..RANGE_COUNT {
+        let mut send = |path: &str| {
             let mut connection = Connection::open(server.addr()).expect("the server listens");
-            let range = b"GET /v0/entities?start=a HTTP/1.1\r\nHost: x\r\n\r\n";
-            connection.send(range).expect("the server takes requests");
+            let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
+            connection.send(request.as_bytes()).expect("the server takes requests");
             waiting.push(connection);
-        }
+        };
+        (0..RANGE_COUNT).for_each(|_| send("/v0/entities?start=a"));
         let begin_full = Instant::now();
         while !has_no_room(&server) && begin_full.elapsed() < FULL_WAIT_MAX {
+            // A range that does not find room for all its requests gives up what it has.
+            send(get);
             std::thread::sleep(Duration::from_millis(5));
         }
         let response = exchange(&server, "GET", get);
