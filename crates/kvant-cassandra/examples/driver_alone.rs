@@ -160,12 +160,11 @@ impl Bench {
     }
 
     async fn range(&self, start: Bytes) -> Outcome<()> {
-        let limit = self.page_rows(RANGE_RECORDS);
+        let mut limit = self.page_rows(RANGE_RECORDS);
         let groups = self.groups.iter().map(|group| self.pages(group, start.clone(), limit));
         let groups: Vec<_> = groups.collect();
         let groups = stream::iter(groups).buffer_unordered(REQUESTS_AT_ONCE);
         let mut pages: Vec<_> = groups.try_concat().await?;
-        let mut limit = limit;
         let (mut records, mut open) = (Vec::new(), BTreeMap::new());
         loop {
             for (bucket, page) in pages {

@@ -30,7 +30,8 @@ use tokio::task::JoinSet;
 const RESPONSE_BYTES: usize = 64 << 10;
 /// Requests that are in flight at the same time.
 const REQUESTS_AT_ONCE: usize = 16;
-/// Buckets that a request reads: some operators limit the partitions of one to 20.
+/// Buckets that a request reads. Operators may limit the partitions of one: the proposal of
+/// Cassandra's guardrails has 20 as its example.
 const BUCKETS_MAX: usize = 16;
 /// Rows that are fetched at the same time while a range has none, whose rows may be longer than
 /// those of others.

@@ -163,7 +163,7 @@ impl PageStatements {
     ///
     /// # Errors
     /// Of `prepare`.
-    pub(crate) async fn all(
+    async fn all(
         entity: &str,
         prepare: impl AsyncFn(String) -> Result<PreparedStatement>,
     ) -> Result<Vec<PageStatements>> {
